@@ -31,8 +31,8 @@ from typing import Any
 
 import torch
 
-from benchmarks import eighth_outside_models, fifth_outside_models, fourth_outside_models, seventh_outside_models, third_outside_models
-from benchmarks.third_outside_models import Maker, normal, of, tokens
+from benchmarks.models import eighth, fifth, fourth, seventh, third
+from benchmarks.models.third import Maker, normal, of, tokens
 from benchmarks.third_party import exact_steps, leaves
 from warpwright.domains import graph
 from warpwright.errors import WarpwrightError
@@ -145,18 +145,18 @@ def main() -> None:
     """Print and write a row a model."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*", help=f"of {', '.join(MODELS)}")
-    parser.add_argument("--third", action="store_true", help="those of third_outside_models.py")
-    parser.add_argument("--fourth", action="store_true", help="those of fourth_outside_models.py")
-    parser.add_argument("--fifth", action="store_true", help="those of fifth_outside_models.py")
-    parser.add_argument("--seventh", action="store_true", help="those of seventh_outside_models.py")
-    parser.add_argument("--eighth", action="store_true", help="those of eighth_outside_models.py")
+    parser.add_argument("--third", action="store_true", help="those of models/third.py")
+    parser.add_argument("--fourth", action="store_true", help="those of models/fourth.py")
+    parser.add_argument("--fifth", action="store_true", help="those of models/fifth.py")
+    parser.add_argument("--seventh", action="store_true", help="those of models/seventh.py")
+    parser.add_argument("--eighth", action="store_true", help="those of models/eighth.py")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    models, table = (third_outside_models.MODELS, "outside_third") if options.third else (MODELS, "outside_models")
-    models, table = (fourth_outside_models.MODELS, "outside_fourth") if options.fourth else (models, table)
-    models, table = (fifth_outside_models.MODELS, "outside_fifth") if options.fifth else (models, table)
-    models, table = (seventh_outside_models.MODELS, "outside_seventh") if options.seventh else (models, table)
-    models, table = (eighth_outside_models.MODELS, "outside_eighth") if options.eighth else (models, table)
+    models, table = (third.MODELS, "outside_third") if options.third else (MODELS, "outside_models")
+    models, table = (fourth.MODELS, "outside_fourth") if options.fourth else (models, table)
+    models, table = (fifth.MODELS, "outside_fifth") if options.fifth else (models, table)
+    models, table = (seventh.MODELS, "outside_seventh") if options.seventh else (models, table)
+    models, table = (eighth.MODELS, "outside_eighth") if options.eighth else (models, table)
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         for name in options.names or list(models):

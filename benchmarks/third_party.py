@@ -3,7 +3,7 @@
     python -m benchmarks.third_party [NAME ...] [--out FILE]
     python -m benchmarks.third_party [NAME ...] --budget 60s [--device cpu] [--limit N] [--out FILE]   24 times the budget: 24 minutes, 12 with 30s
     python -m benchmarks.third_party --budget 30s --device cuda --jobs 4 --minutes 4 --out FILE        several at once, on a GPU
-    python -m benchmarks.third_party --more ...           those of more_models.py instead (--fifth, --sixth: of fifth_outside_models.py, ...)
+    python -m benchmarks.third_party --more ...           those of models/more.py instead (--fifth, --sixth: of models/fifth.py, ...)
 
 Small configurations, random weights. Each model goes through the front door as `optimize` does it: saved as a task, captured, rewritten by every
 rewrite that folds or drops work, loaded again from its text. Its error against float64 may be twice the original's. With a budget each is given
@@ -39,7 +39,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from benchmarks import eighth_outside_models, fifth_outside_models, more_models, seventh_outside_models, sixth_outside_models
+from benchmarks.models import eighth, fifth, more, seventh, sixth
 from benchmarks.timing import phases
 from warpwright.base import Budget, Record
 from warpwright.domains import graph
@@ -165,8 +165,8 @@ MODELS: Mapping[str, Maker] = {
     "lstm": _own(lambda: nn.LSTM(8, 16, 2, batch_first=True), lambda: torch.randn(2, 20, 8)),
 }
 
-EVERY: Mapping[str, Maker] = {**MODELS, **more_models.MODELS, **fifth_outside_models.MODELS, **sixth_outside_models.MODELS,
-                                 **seventh_outside_models.MODELS, **eighth_outside_models.MODELS}  # fmt: skip
+EVERY: Mapping[str, Maker] = {**MODELS, **more.MODELS, **fifth.MODELS, **sixth.MODELS,
+                                 **seventh.MODELS, **eighth.MODELS}  # fmt: skip
 
 
 def in_order(model: nn.Module, inputs: Inputs) -> list[Any]:
@@ -508,11 +508,11 @@ def main() -> None:
     """Print a row a model."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*", choices=[[], *EVERY], default=[])
-    parser.add_argument("--more", action="store_true", help="where no name is chosen: the models of more_models.py")
-    parser.add_argument("--fifth", action="store_true", help="where no name is chosen: the models of fifth_outside_models.py")
-    parser.add_argument("--sixth", action="store_true", help="where no name is chosen: the models of sixth_outside_models.py")
-    parser.add_argument("--seventh", action="store_true", help="where no name is chosen: the models of seventh_outside_models.py")
-    parser.add_argument("--eighth", action="store_true", help="where no name is chosen: the models of eighth_outside_models.py")
+    parser.add_argument("--more", action="store_true", help="where no name is chosen: the models of models/more.py")
+    parser.add_argument("--fifth", action="store_true", help="where no name is chosen: the models of models/fifth.py")
+    parser.add_argument("--sixth", action="store_true", help="where no name is chosen: the models of models/sixth.py")
+    parser.add_argument("--seventh", action="store_true", help="where no name is chosen: the models of models/seventh.py")
+    parser.add_argument("--eighth", action="store_true", help="where no name is chosen: the models of models/eighth.py")
     parser.add_argument("--out", type=Path, help="write the rows here too, one JSON object a line")
     parser.add_argument("--budget", help="time each model under this budget of wall time")
     parser.add_argument("--device", "--target", default="cpu")
@@ -524,8 +524,8 @@ def main() -> None:
     parser.add_argument("--together", action="store_true", help="a job takes its models in one process, with packages and fork server loaded before")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    sets = {"more": more_models, "fifth": fifth_outside_models, "sixth": sixth_outside_models}
-    sets |= {"seventh": seventh_outside_models, "eighth": eighth_outside_models}
+    sets = {"more": more, "fifth": fifth, "sixth": sixth}
+    sets |= {"seventh": seventh, "eighth": eighth}
     chosen = next((module.MODELS for name, module in sets.items() if getattr(options, name)), MODELS)
     names = (options.names or list(chosen))[: options.limit]
     logs = str(options.out.absolute().parent / "logs") if options.trace and options.out is not None else "-" if options.trace else ""
@@ -553,6 +553,7 @@ def main() -> None:
             print(f"| {' | '.join(map(str, shown))} | {row['reason']} |", flush=True)
     print(f"\n{sum(row['captured'] for row in rows)} of {len(rows)} captured, {sum(row['verified'] == 'right' for row in rows)} right")
     if options.out is not None:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 

@@ -11,11 +11,11 @@ from warpwright import loop, run
 from warpwright.archive import Archive
 from warpwright.base import BASELINE, LEFT_OUT, Budget, Candidate, Record, Source, Task, target_of
 from warpwright.deadline import Deadline, crowded
-from warpwright.doctor import gpu_present
 from warpwright.errors import UsageError
 from warpwright.files import ARCHIVE, make_folder, reading
 from warpwright.loop import Outcome
 from warpwright.reports import artefact, report, results
+from warpwright.reports.doctor import gpu_present
 from warpwright.reports.results import Result
 from warpwright.run import OnRecord, Settings
 from warpwright.space import Evaluator, Tell, silent
@@ -53,7 +53,7 @@ def optimize_task(
     of today, is the answer, unless it is to be measured `again`. Raise TaskError or UsageError for a task that cannot be loaded or a folder that
     cannot be made, ArchiveError when the archive fails.
     """
-    from warpwright import recall  # and the targets with it, which most verbs do without
+    from warpwright.reports import recall  # and the targets with it, which most verbs do without
 
     deadline = Deadline.of(Budget.parse(settings.budget).seconds, began)
     watching = watching or Watching()

@@ -3,10 +3,8 @@
     python -m benchmarks.kernelbench.cuda_l1_audit --cuda-l1 ~/CUDA-L1 --target cuda --out results          # the five known to be wrong
     python -m benchmarks.kernelbench.cuda_l1_audit --cuda-l1 ~/CUDA-L1 --which all --minutes 9 --resume     # as many of the 250 as time allows
 
-The repository is given by path; its reference and its program of each task are written to a temporary folder, and neither is kept. Where a
-program renamed the original's parameters, its constructor is wrapped so that the state still goes in by the original's names (same name,
-else same shape in order; one that the program lacks altogether is kept but not read), and cudnn.benchmark is restored. So a
-verdict is about what the program computes.
+The repository is given by path; what `cuda_l1_release` writes of it is not kept. A verdict is about what the program computes: parameters that it
+renamed are found, and cudnn.benchmark is restored.
 """
 
 from __future__ import annotations
@@ -22,15 +20,14 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from benchmarks.kernelbench import cuda_l1_release as release
+from benchmarks.kernelbench.cuda_l1_release import Program
 from warpwright.archive import Archive
-from warpwright.errors import TaskError
 from warpwright.run import kind_of_machine
-from warpwright.tasks import taskfile
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -42,67 +39,6 @@ KNOWN_BAD = {
     (2, 44): ("multiplies two means where a border correction is needed", {"values"}),
 }
 """(level, task) -> what is wrong with the program released for the A100, and the checks that may say so."""
-
-RENAME = """
-
-_ORIGINAL_STATE = {state!r}
-_own_constructor = ModelNew.__init__
-
-
-def _rename(model):
-    owners = {{(f"{{path}}." if path else "") + name: (module, name) for path, module in model.named_modules()
-              for name, value in module._parameters.items() if value is not None}}
-    wanted = dict(_ORIGINAL_STATE)
-    spare = {{name: where for name, where in owners.items() if name not in wanted}}
-    for name, shape in wanted.items():
-        found = next((own for own, (module, last) in spare.items() if tuple(module._parameters[last].shape) == shape), None)
-        if name in owners:
-            continue
-        *path, last = name.split(".")
-        place = model
-        for part in path:
-            if part not in place._modules:
-                place.add_module(part, torch.nn.Module())
-            place = place._modules[part]
-        if found is None:
-            print(f"lacks {{name}}", flush=True)
-            if hasattr(place, last):
-                place.__dict__[last] = getattr(place, last)  # read before the parameter below, which nothing reads then
-            place._parameters[last] = torch.nn.Parameter(torch.zeros(shape))
-            continue
-        module, own = spare.pop(found)
-        value = module._parameters.pop(own)
-        module.__dict__[own] = value  # where the program's own code reads it
-        place._parameters[last] = value
-
-
-def _constructor(self, *arguments, **options):
-    benchmark = torch.backends.cudnn.benchmark
-    _own_constructor(self, *arguments, **options)
-    torch.backends.cudnn.benchmark = benchmark
-    _rename(self)
-
-
-ModelNew.__init__ = _constructor
-"""
-
-
-@dataclass(frozen=True)
-class Program:
-    """One released program and its task, as files of the temporary folder."""
-
-    level: int
-    number: int
-    published: float | None
-    """Its own score over eager."""
-    task: Path
-    candidate: Path | None
-    """None: the release has no program for this task."""
-
-    @property
-    def name(self) -> str:
-        return f"L{self.level}-{self.number}"
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
@@ -154,10 +90,9 @@ def _read(path: Path) -> list[dict[str, Any]]:
 
 
 def _programs(options: argparse.Namespace, folder: Path) -> Iterator[Program]:
-    text = (Path(options.cuda_l1) / "optimized_cuda_code" / f"{options.gpu}.json").read_text()
-    rows = {(int(row["level_id"]), int(row["task_id"])): row for row in map(json.loads, text.splitlines())}
-    for level, number in _chosen(options.which, list(rows)):
-        yield _write(rows[level, number], level, number, folder)
+    rows = release.rows(Path(options.cuda_l1), options.gpu)
+    for pair in _chosen(options.which, list(rows)):
+        yield release.written(rows[pair], folder)
 
 
 def _chosen(which: str, known: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -166,28 +101,6 @@ def _chosen(which: str, known: list[tuple[int, int]]) -> list[tuple[int, int]]:
     if which == "all":
         return sorted(known, key=lambda pair: (pair not in KNOWN_BAD, pair))
     return [(int(level), int(number)) for level, _, number in (piece.partition(":") for piece in which.split(","))]
-
-
-def _write(row: dict[str, Any], level: int, number: int, folder: Path) -> Program:
-    task = folder / f"level{level}" / f"{number}_reference.py"
-    task.parent.mkdir(exist_ok=True)
-    task.write_text(row["ref_code"])
-    code = row["custom_code"]
-    if not code:
-        return Program(level, number, row.get("score_default"), task, None)
-    state = _state(task)
-    candidate = folder / f"candidate_{level}_{number}.py"
-    candidate.write_text(code + RENAME.format(state=state) if state else code)
-    return Program(level, number, row.get("score_default"), task, candidate)
-
-
-def _state(task: Path) -> list[tuple[str, tuple[int, ...]]]:
-    """Return name and shape of the original's parameters."""
-    try:
-        model = taskfile.load(taskfile.describe(task)).make_meta_model()
-    except TaskError:
-        return []
-    return [(name, tuple(value.shape)) for name, value in model.named_parameters()]
 
 
 # --- the audit ---------------------------------------------------------------------------------------------------------------------

@@ -5,8 +5,9 @@
 No verdicts: those are `benchmarks.kernelbench.run`'s, whose verifier and timer take tens of seconds a task. Here a program runs in the process that
 made it; its results are compared with float64 (of tasks that move more than --wide GB with eager) on the task's own inputs and on normal ones; times
 are medians of batches of calls back to back, the programs in turns, by CUDA events. One row a program in OUT/rows.jsonl, as soon as it is known; what
-fails is a row. `--kernels` adds a row a program with the time of each GPU kernel, by torch's profiler. `--dry` runs all paths on the CPU at a
-thousandth of the work, with translated kernels.
+fails is a row. `--precision tf32`: TF32 is permitted in products too, for the original, the baselines and the programs alike. `--kernels` adds a row
+a program with the time of each GPU kernel, by torch's profiler. `--dry` runs all paths on the CPU at a thousandth of the work, with translated
+kernels.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import statistics
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -47,7 +48,8 @@ def main() -> None:
     parser.add_argument("--kernelbench", required=True, type=Path)
     parser.add_argument("--out", required=True, type=Path)
     parser.add_argument("--tasks", required=True, help="level:number pairs, files, or folders, comma-separated")
-    parser.add_argument("--baselines", default="compile", help="beside eager, comma-separated: compile, cuda_graph; empty: none")
+    kinds = "beside eager, comma-separated: compile, cuda_graph, channels_last (eager, weights and inputs turned); empty: none"
+    parser.add_argument("--baselines", default="compile", help=kinds)
     parser.add_argument("--jobs", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=90.0, help="the run ends after that many, whatever is left")
     parser.add_argument("--proposals", type=int, default=2)
@@ -56,6 +58,7 @@ def main() -> None:
     parser.add_argument("--brief", action="store_true", help="without the times of the host and from idle to idle, which are longer than the rest")
     parser.add_argument("--last", type=float, default=0.0, help="so many seconds before the end no task is begun")
     parser.add_argument("--footprints", type=Path, help="eager peaks in bytes, by level:number: a task waits until the GPU has room for it")
+    parser.add_argument("--precision", choices=("strict", "tf32"), default="strict", help="tf32: every program runs with TF32 permitted in products")
     parser.add_argument("--dry", action="store_true")
     options = parser.parse_args()
     end = time.monotonic() + options.seconds
@@ -133,6 +136,7 @@ def work(todo: Any, rows: Any, lock: Any, options: argparse.Namespace, end: floa
 
     published = {row["task"]: row for row in map(json.loads, PUBLISHED.read_text().splitlines())}
     torch.set_grad_enabled(False)
+    permit_tf32(options.precision)
     while time.monotonic() < end - options.last:
         try:
             file, tries = todo.get_nowait()
@@ -160,6 +164,16 @@ def work(todo: Any, rows: Any, lock: Any, options: argparse.Namespace, end: floa
             return
 
 
+def permit_tf32(precision: str) -> None:
+    """Have this process's products use TF32 where that is the track: eager's, torch.compile's, a CUDA graph's and those of a program of ours.
+
+    Convolutions and recurrent layers may in either track, by torch's defaults.
+    """
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
+
+
 def task_rows(file: Path, lock: Any, options: argparse.Namespace, published: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield a row for each of the first programs of a task."""
     import torch
@@ -169,7 +183,7 @@ def task_rows(file: Path, lock: Any, options: argparse.Namespace, published: dic
 
     began = time.monotonic()
     device = "cpu" if options.dry else "cuda"
-    task = Settings(device="cuda", scale=DRY_SCALE if options.dry else 1.0).describe(file)
+    task = Settings(device="cuda", scale=DRY_SCALE if options.dry else 1.0, precision=options.precision).describe(file)
     space, reference = open_space(task, "cuda"), taskfile.load(task)
     recipes = first(space, options.proposals, ("compile(", "cuda_graph(") if options.dry else ("compile(",))
     with torch.device(device):
@@ -265,7 +279,30 @@ def baselines(task: Any, reference: Any, model: Any, inputs: list[Any], wanted: 
             found[name] = made
         except Exception as error:  # such a task has one baseline less
             problems[f"no {name}"] = str(error)[:200]
+    if "channels_last" in wanted.split(","):
+        found["channels_last"] = channels_last(model)
+        found["channels_last"](*inputs)
     return found, problems
+
+
+def channels_last(model: Any) -> Any:
+    """Return eager with the channels last inside: the inputs' and the results' order stays what it is, as for all programs."""
+    import torch
+
+    class ChannelsLast(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.turned = copy.deepcopy(model).to(memory_format=torch.channels_last)
+
+        def load_state_dict(self, state: Any, *rest: Any, **more: Any) -> Any:
+            return self.turned.load_state_dict(state, *rest, **more)
+
+        def forward(self, *inputs: Any) -> Any:
+            given = [x.contiguous(memory_format=torch.channels_last) if isinstance(x, torch.Tensor) and x.dim() == 4 else x for x in inputs]
+            result = self.turned(*given)
+            return result.contiguous() if isinstance(result, torch.Tensor) else result
+
+    return ChannelsLast()
 
 
 def least(old: dict[str, Any]) -> float | None:
@@ -404,19 +441,24 @@ def rms(seen: Any, exact: Any) -> float:
     return (total / count) ** 0.5
 
 
-def timed(calls: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """Return the seconds of each call: medians of batches back to back, the calls in turns."""
+def timed(
+    calls: dict[str, Callable[[], object]], around: Mapping[str, Callable[[], contextlib.AbstractContextManager[None]]] | None = None
+) -> dict[str, float]:  # fmt: skip
+    """Return the seconds of each call: medians of batches back to back, the calls in turns. `around`: what a call's batches are inside of."""
     import torch
 
+    around = {**dict.fromkeys(calls, contextlib.nullcontext), **(around or {})}
     counts: dict[str, int] = {}
     batches: dict[str, list[float]] = {name: [] for name in calls}
     for name, call in calls.items():
-        call(), call()
-        torch.cuda.synchronize()
-        counts[name] = max(2, min(200, int(BATCH_SECONDS / max(batch(call, 2), 1e-6))))
+        with around[name]():
+            call(), call()
+            torch.cuda.synchronize()
+            counts[name] = max(2, min(200, int(BATCH_SECONDS / max(batch(call, 2), 1e-6))))
     for _ in range(BATCHES):
         for name, call in calls.items():
-            batches[name].append(batch(call, counts[name]))
+            with around[name]():
+                batches[name].append(batch(call, counts[name]))
     return {name: statistics.median(seen) for name, seen in batches.items()}
 
 

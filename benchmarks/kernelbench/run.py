@@ -62,6 +62,10 @@ JUDGED, EACH, PREWARM_COPIES = 7.0, 2.0, 4
 """A task's eager peak is held about this often at once: by the judge (in float64, 4 to 4.5 times on an H200) and the candidate (1 to 2), by each
 baseline (eager 1, a compiled one 1 to 2, a CUDA graph 2); and while its baselines are compiled."""
 
+ANSWERS, ANSWERS_BYTES, WORKING = 60, 12 * 2**30, 4
+"""A judge keeps its answers in float64, some sixty of a call's results or more, up to a twelfth of an H200's memory, and takes so many peaks besides
+while it works one out. (Six judges of 15 to 26 GB, where 7 peaks of each were counted, filled a GPU: three tasks of ten ran out of memory.)"""
+
 CONTEXT_BYTES = 6 * 2**30
 """CUDA contexts and library workspaces of a task's processes."""
 
@@ -88,7 +92,10 @@ class Waiting:
     @property
     def bytes(self) -> float:
         """What it may take of a GPU at once."""
-        return self.copies * self.peak + CONTEXT_BYTES
+        if self.copies <= JUDGED:  # nothing is judged
+            return self.copies * self.peak + CONTEXT_BYTES
+        judged = max(JUDGED * self.peak, min(ANSWERS * self.peak, ANSWERS_BYTES) + WORKING * self.peak)
+        return judged + (self.copies - JUDGED) * self.peak + CONTEXT_BYTES
 
 
 @dataclass

@@ -42,7 +42,9 @@ from warpwright.tasks.mode import Mode
 from warpwright.timing.facts import device_facts
 from warpwright.verifier.judge.judgement import judge_leaf
 from warpwright.verifier.judge.original import tf32
-from warpwright.verifier.judge.original.reference import Answer, Original, Rounding, as_tensor, leaves_of
+from warpwright.verifier.judge.original.answers import Answer, as_tensor, leaves_of
+from warpwright.verifier.judge.original.precisions import Rounding
+from warpwright.verifier.judge.original.reference import Original
 
 CASES = ("nominal", "normal", "spikes")
 CALLS = 20

@@ -60,6 +60,7 @@ def first(options: argparse.Namespace) -> list[str]:
     command = [sys.executable, "-m", "benchmarks.kernelbench.first", "--kernelbench", str(options.kernelbench), "--brief", "--wide", "3"]
     command += ["--baselines", ",".join(name for name in options.baselines.split(",") if name != "eager")]
     command += ["--footprints", str(options.kernelbench / "footprints.json"), "--jobs", str(options.jobs), "--seconds", str(options.first)]
+    command += ["--precision", options.precision]
     command += ["--tasks", ",".join(todo), "--last", str(FIRST_LAST), *(["--dry"] if options.dry else [])]
     return [*command, "--out", str(options.out / "first")]
 
@@ -100,7 +101,7 @@ def main() -> None:
     parser.add_argument("--largest", type=float, default=4.5, help="GB of the eager peak, of verdicts")
     parser.add_argument("--timing", type=float, default=2.0)
     parser.add_argument("--baselines", default="eager,compile,cuda_graph")
-    parser.add_argument("--precision", default="strict")
+    parser.add_argument("--precision", choices=("strict", "tf32"), default="strict", help="of both parts; each in an --out of its own")
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--dry", action="store_true", help="first programs on the CPU, at a thousandth of the work; no verdicts")
     options = parser.parse_args()

@@ -24,11 +24,11 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from benchmarks.kernels.beside import beside_others, error, options_of, said, timed
 from warpwright.domains.graph import kernels
-from warpwright.domains.graph.techniques.kernels.attention import block_shape
+from warpwright.domains.graph.techniques.kernels.attention.blocks import WIDEST, block_shape
 
 Way = tuple[int, int, int, int, bool]
 """Rows and keys of a block, warps, stages, and whether k and v are cut into halves by a kernel before."""
-_COMPILED = ("minGPT", "1024 x 64", "ViT", "windows", "ReLU", "512 x 64")
+_COMPILED = ("minGPT", "1024 x 64", "ViT", "windows", "ReLU", "512 x 64", "2048 x 512", "x 1024", "4096 x 512")
 """Parts of the names of the cases that torch.compile is beside: it takes ten seconds each."""
 _LONG = 6e9
 """Bytes of scores beyond which the calls are not written out."""
@@ -76,8 +76,8 @@ class Case:
         n = min(self.n, 70)
         kv = self.kv and 1
         return Case(
-            2, 2, n, min(self.d, 32), torch.float16 if self.kind == torch.bfloat16 else self.kind, min(self.nq, 3), kv, self.causal,
-            min(self.window, 20), self.mask, self.bias, self.slopes, self.form, self.products, self.uniform,
+            2, 2, n, min(self.d, 32 if self.d <= WIDEST else 260), torch.float16 if self.kind == torch.bfloat16 else self.kind, min(self.nq, 3), kv,
+            self.causal, min(self.window, 20), self.mask, self.bias, self.slopes, self.form, self.products, self.uniform,
         )  # fmt: skip
 
 
@@ -102,17 +102,28 @@ CASES: dict[str, Case] = {
     "bf16 2048 x 64, ALiBi": Case(4, 16, 2048, 64, B, causal=True, slopes=True),
     "bf16 decode, 8 of 32 heads": Case(32, 32, 8192, 128, B, nq=1, kv=8),
     "bf16 1024 x 256, causal": Case(8, 16, 1024, 256, B, causal=True),
+    "float32 2048 x 512": Case(4, 8, 2048, 512),
+    "float32 1024 x 1024, causal": Case(4, 8, 1024, 1024, causal=True),
+    "float32 4096 x 320": Case(1, 8, 4096, 320),
+    "float32 1024 x 512, bias": Case(8, 8, 1024, 512, bias=True),
+    "float32 decode, 512": Case(16, 16, 4096, 512, nq=1, kv=2),
+    "bf16 4096 x 512, causal": Case(2, 16, 4096, 512, B, causal=True),
+    "bf16 2048 x 1024": Case(2, 16, 2048, 1024, B),
+    "bf16 2048 x 512, padding": Case(8, 8, 2048, 512, B, mask="padding"),
+    "bf16 decode, 512": Case(32, 16, 8192, 512, B, nq=1, kv=2),
 }
 
 _HALVES: dict[int, tuple[Way, ...]] = {
     64: ((128, 64, 8, 2, True), (128, 128, 8, 2, True), (64, 64, 4, 2, True), (128, 64, 8, 2, False)),
     128: ((128, 64, 8, 2, True), (128, 32, 8, 3, True), (64, 32, 4, 3, True)),
     256: ((64, 32, 8, 2, True), (64, 16, 4, 2, True)),
+    1024: ((128, 64, 8, 2, True), (64, 64, 8, 2, True), (64, 64, 4, 2, True)),
 }
 _WHOLE: dict[int, tuple[Way, ...]] = {
     64: ((128, 128, 8, 2, False), (128, 64, 4, 3, False), (128, 64, 8, 3, False), (64, 64, 4, 3, False)),
     128: ((128, 128, 8, 2, False), (128, 64, 8, 3, False), (128, 64, 8, 2, False), (64, 64, 4, 3, False)),
     256: ((128, 64, 8, 2, False), (64, 64, 8, 2, False)),
+    1024: ((128, 64, 8, 2, False), (128, 64, 8, 1, False), (64, 128, 8, 2, False)),
 }
 _FEW: tuple[Way, ...] = ((16, 64, 4, 2, False), (16, 128, 4, 2, False), (16, 64, 4, 3, False), (16, 32, 4, 3, False))
 _SHORT: tuple[Way, ...] = ((64, 64, 4, 1, False), (64, 64, 4, 2, False), (64, 64, 8, 1, False))
@@ -168,7 +179,8 @@ class Called:
             if shape not in self.tiles:
                 self.tiles[shape] = self.template.flash_tiles(self.mask, False, [1, 1, case.rows, case.n], *shape[:2])
             tiles = self.tiles[shape]
-        return self.template.flash_attention(  # type: ignore[no-any-return]
+        function = self.template.flash_wide if case.d > WIDEST else self.template.flash_attention
+        return function(  # type: ignore[no-any-return]
             self.q, self.k, self.v, self.scale, case.causal, 0, case.window, self.mask, False, None, self.bias, tiles, case.form, "nan",
             case.products, True, shape, self.slopes,
         )  # fmt: skip
@@ -234,7 +246,7 @@ class Called:
 
 def main() -> None:
     """Write rows.jsonl, and print each row."""
-    text = "import torch\n" + kernels.text("flash_attention")
+    text = "\n\n".join(["import torch", kernels.text("flash_attention"), kernels.text("flash_wide")])
     beside_others("benchmarks.kernels.attention", "flash_attention", text, CASES, options_of(__doc__, 60.0), _compile, _rows)
 
 

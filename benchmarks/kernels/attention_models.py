@@ -25,7 +25,7 @@ from benchmarks.kernels.row_file import run as run_cases
 from warpwright.domains.graph.capture import from_module
 from warpwright.domains.graph.ir import GraphIR, copy, run
 from warpwright.domains.graph.techniques.algebra.einsum import EINSUM
-from warpwright.domains.graph.techniques.kernels import attention
+from warpwright.domains.graph.techniques.kernels.attention import technique as attention
 
 Made = tuple[nn.Module, torch.Tensor]
 _SMALL = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 32, "vocab_size": 50}

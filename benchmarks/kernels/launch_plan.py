@@ -4,14 +4,16 @@
 
 A row a program in OUT/rows.jsonl: for each way of running it the microseconds of the host in calls back to back on a quick core, with an idle GPU
 before them (BURST calls, so that the queue is never full), and from an idle GPU to an idle GPU, medians of many and the least. "optimized" is the
-plan without the checks before a call. A row more says of what a plan's time consists. `right`: streams, threads, changed weights, a caller's CUDA
-graph, results that are kept, all compared with eager and float64. --dry: on the CPU, with translated kernels and no times.
+plan without the checks before a call, "one by one" the same without a graph of its kernels. A row more says of what a plan's time consists. `right`:
+streams, threads, changed weights, a caller's CUDA graph, results that are kept, all compared with eager and float64. --dry: on the CPU, with
+translated kernels and no times.
 """
 
 from __future__ import annotations
 
 import argparse
 import copy
+import itertools
 import os
 import random
 import statistics
@@ -120,6 +122,10 @@ def measured(name: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]
         return
     calls: dict[str, Callable[[], object]] = {way: partial(program, x) for way, program in programs.items()}
     calls["launch plan, optimized"] = straight(plan, x)
+    single = rewritten(space, spaces["launch plan"], model, reference, device)
+    vars(names_of(single)["CUDA_KERNELS"])["graphs"] = tuple  # no functions of the driver's: kernels are launched one by one
+    single(x)
+    calls["one by one, optimized"] = straight(single, x)
     for call in calls.values():
         for _ in range(20):
             call()
@@ -200,12 +206,13 @@ def parts(plan: Any, x: torch.Tensor) -> dict[str, float]:
     table = next(value for key, value in names.items() if key.endswith("_table"))
     spare = [torch.empty(1 << 22, device=x.device) for _ in range(table.pack.__self__.size // 8)]
     pointers = [t.data_ptr() for t in spare]
-    found = table.of(x)
+    found, others, turns = table.of(x), [t[1024:].data_ptr() for t in spare], itertools.cycle((0, 1))
     calls: dict[str, Callable[[], object]] = {
         "_Watch.of": lambda: names["_Watch"].of(plan, names["VERIFIED"]), "misfit": lambda: watch.misfit((x,)), "reads": watch.reads,
         "fresh": lambda: kernels.fresh((256, 1024), (1024, 1), torch.float32), "torch.empty": lambda: torch.empty((256, 1024), device="cuda"),
         "new_empty": lambda: x.new_empty((256, 1024)), "the table": lambda: table.of(x), "pack": lambda: table.pack(*pointers),
-        "stream": lambda: kernels.stream(0), "launch": lambda: table.launch(found, *pointers), "nothing": lambda: None,
+        "stream": lambda: kernels.stream(0), "launch": lambda: table.launch(found, *pointers),
+        "launch, other pointers each time": lambda: table.launch(found, *(pointers if next(turns) else others)), "nothing": lambda: None,
     }  # fmt: skip
     seen, quick = {}, Quick()
     for way, call in calls.items():

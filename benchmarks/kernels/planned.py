@@ -17,6 +17,92 @@ CLEAR = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint64, ctypes.c_ubyte, ctypes.c
 CHOOSE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 
 
+class KernelNode(ctypes.Structure):
+    """The driver's description of a launch."""
+
+    _fields_ = (
+        ("kernel", ctypes.c_void_p), ("sizes", ctypes.c_uint * 7), ("places", ctypes.POINTER(ctypes.c_void_p)), ("extra", ctypes.c_void_p),
+        ("other", ctypes.c_void_p), ("context", ctypes.c_void_p),
+    )  # fmt: skip
+
+
+class MemsetNode(ctypes.Structure):
+    """The driver's description of memory that is set."""
+
+    _fields_ = (
+        ("address", ctypes.c_uint64), ("pitch", ctypes.c_size_t), ("value", ctypes.c_uint), ("element", ctypes.c_uint),
+        ("width", ctypes.c_size_t), ("height", ctypes.c_size_t),
+    )  # fmt: skip
+
+
+_OUT, _NODE = ctypes.POINTER(ctypes.c_uint64), ctypes.c_uint64
+GRAPHS = tuple(
+    ctypes.CFUNCTYPE(ctypes.c_int, *types)
+    for types in (
+        (_OUT, ctypes.c_uint), (_OUT, _NODE, _OUT, ctypes.c_size_t, ctypes.POINTER(KernelNode)),
+        (_OUT, _NODE, _OUT, ctypes.c_size_t, ctypes.POINTER(MemsetNode), _NODE), (_OUT, _NODE, _NODE), (_NODE, _NODE, ctypes.POINTER(KernelNode)),
+        (_NODE, _NODE, ctypes.POINTER(MemsetNode), _NODE), (_NODE, _NODE), (_NODE, ctypes.POINTER(ctypes.c_int)),
+    )
+)  # fmt: skip
+"""Of cuGraphCreate and those that follow it in `graphs` of native/standalone_cuda.py."""
+
+
+class Graphs:
+    """The driver's graphs without a GPU. `launch` is called with a node's kernel, sizes and pointers, `clear` with a place and bytes."""
+
+    def __init__(self, launch: Any, clear: Any, count: Any) -> None:
+        self.launch, self.clear, self.count = launch, clear, count
+        self.nodes: list[Any] = []
+        self.told: list[str] = []
+        self.failures: list[int] = []
+        """Errors that the next launches of a graph give."""
+        self.capturing = 0
+        calls = (self._create, self._add, self._add, self._instantiate, self._set, self._set, self._launch, self._is_capturing)
+        self.functions = [kind(call) for kind, call in zip(GRAPHS, calls, strict=True)]
+
+    def _create(self, out: Any, flags: int) -> int:
+        out[0], self.nodes = 11, []
+        return 0
+
+    def _made(self, node: Any) -> Any:
+        one = node.contents
+        if isinstance(one, MemsetNode):
+            assert (one.pitch, one.value, one.element, one.height) == (0, 0, 1, 1)
+            return one.address, one.width
+        return one.kernel, tuple(one.sizes), [ctypes.c_uint64.from_address(one.places[i]).value for i in range(self.count(one.kernel))]
+
+    def _add(self, out: Any, graph: int, before: Any, count: int, node: Any, context: int = 5) -> int:
+        assert graph == 11 and count == bool(self.nodes) and context == 5 and (not count or before[0] == len(self.nodes))
+        self.nodes.append(self._made(node))
+        out[0] = len(self.nodes)
+        return 0
+
+    def _instantiate(self, out: Any, graph: int, flags: int) -> int:
+        assert graph == 11 and flags == 0
+        out[0] = 12
+        self.told.append("recorded")
+        return 0
+
+    def _set(self, recorded: int, number: int, node: Any, context: int = 5) -> int:
+        assert recorded == 12 and context == 5
+        self.nodes[number - 1] = self._made(node)
+        self.told.append(f"node {number}")
+        return 0
+
+    def _launch(self, recorded: int, stream: int) -> int:
+        assert (recorded, stream) == (12, 7)
+        if self.failures:
+            return self.failures.pop(0)
+        self.told.append("launched")
+        for node in self.nodes:
+            (self.clear if len(node) == 2 else self.launch)(*node)
+        return 0
+
+    def _is_capturing(self, stream: int, out: Any) -> int:
+        out[0] = self.capturing
+        return 0
+
+
 class Planned(OnCpu):
     """Stands in for CUDA_KERNELS of a file with a launch plan. `told` is what the driver was asked for, in order."""
 
@@ -29,16 +115,23 @@ class Planned(OnCpu):
         self.device = 0
         self.made: list[torch.Tensor] = []
         self.functions = (LAUNCH(self._launched), CLEAR(self._cleared), CHOOSE(self._chosen))
+        self.driver = Graphs(self._run, lambda place, size: self._cleared(place, 0, size, 7), lambda kernel: self.shapes[self.names[kernel - 1]][0])
+        self.recording = False
+        """Does the driver know graphs?"""
 
     def _launched(self, kernel: int, gx: int, gy: int, gz: int, bx: int, by: int, bz: int, shared: int, stream: int, places: Any, extra: int) -> int:
         if self.failures:
             return self.failures.pop(0)
-        name = self.names[kernel - 1]
-        pointers, grid, block = self.shapes[name]
-        assert (gx, gy, gz, bx, by, bz, shared) == (grid, 1, 1, block, 1, 1, 0)
-        self.told.append(name)
-        OnCpu.launch(self, name, torch.empty(0), *(ctypes.c_uint64.from_address(places[i]).value for i in range(pointers)))
+        pointers = self.shapes[self.names[kernel - 1]][0]
+        self._run(kernel, (gx, gy, gz, bx, by, bz, shared), [ctypes.c_uint64.from_address(places[i]).value for i in range(pointers)])
         return 0
+
+    def _run(self, kernel: int, sizes: tuple[int, ...], pointers: list[int]) -> None:
+        name = self.names[kernel - 1]
+        _, grid, block = self.shapes[name]
+        assert sizes == (grid, 1, 1, block, 1, 1, 0)
+        self.told.append(name)
+        OnCpu.launch(self, name, torch.empty(0), *pointers)
 
     def _cleared(self, place: int, byte: int, size: int, stream: int) -> int:
         ctypes.memset(place, byte, size)
@@ -68,6 +161,10 @@ class Planned(OnCpu):
         """Return the driver's functions, and the kernels by their numbers."""
         functions = [ctypes.cast(function, ctypes.c_void_p).value for function in self.functions]
         return [*functions, 5], {name: (1 + i, *self.shapes[name][1:]) for i, name in enumerate(self.names)}
+
+    def graphs(self) -> list[int | None]:
+        """Return the driver's functions for graphs."""
+        return [ctypes.cast(function, ctypes.c_void_p).value for function in self.driver.functions] if self.recording else []
 
     @staticmethod
     def reason(code: int) -> str:

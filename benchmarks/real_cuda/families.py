@@ -200,13 +200,14 @@ def transpose(kernel: Kernel) -> Case:
     if kernel.parameters[1][1].rstrip().endswith("M"):  # (in, M, N, out)
         return Case((columns // 32, rows // 32), (32, 32), [x, rows, columns, empty(dtype, columns, rows)], {3: x.double().T}, 0.0)
     wide = kernel.elements
-    shape: tuple[tuple[int, ...], tuple[int, ...]]
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
     if "2d" in kernel.name:
         by_row = "row2col" in kernel.name
-        shape = (columns // (16 * (1 if by_row else wide)), rows // (16 * (wide if by_row else 1))), (16, 16)
+        grid, block = (columns // (16 * (1 if by_row else wide)), rows // (16 * (wide if by_row else 1))), (16, 16)
     else:
-        shape = (rows * columns // wide // 256,), (256,)
-    return Case(*shape, [x, empty(dtype, columns, rows), rows, columns], {1: x.double().T}, 0.0)
+        grid, block = (rows * columns // wide // 256,), (256,)
+    return Case(grid, block, [x, empty(dtype, columns, rows), rows, columns], {1: x.double().T}, 0.0)
 
 
 def with_sizes(kernel: Kernel) -> Kernel:

@@ -12,6 +12,7 @@ import argparse
 import json
 import statistics
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,8 @@ def row(name: str, library: Any) -> dict[str, Any]:
     members = Members()
     parameters, edges = members.parameters(layer), list(graph.hetero()[2].values())
     known, seen = launches.Layout(parameters), tensors.Seen(library, parameters)
-    versions, at_once = indices.Versions([(tuple(t._version for t in edges), [_reference(t) for t in edges], None)]), tensors.Versions(library, edges)
+    refs = [weakref.ref(t) for t in edges]
+    versions, at_once = indices.Versions.of(edges), tensors.Versions(library, refs, [t.detach() for t in edges])
     tables = [module._parameters for module in layer.modules()] + [module._modules for module in layer.modules()]
     known_values = tables, [tuple(table.values()) for table in tables]
     assert known.holds(parameters) and seen.holds(parameters) and versions.same() and at_once.same()
@@ -55,10 +57,6 @@ def row(name: str, library: Any) -> dict[str, Any]:
     }  # fmt: skip
     counts = {"table": "asked", "graph": name, "parameters": len(parameters), "edge tensors": len(edges)}
     return counts | {what: median_us(question) for what, question in questions.items()}
-
-
-def _reference(tensor: torch.Tensor) -> Any:
-    return lambda: tensor
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -7,9 +7,9 @@
 
 A process for each cell compiles its programs and compares them with torch.pairs in float64, beside the others; then cells are timed one by one.
 `FRESH` graphs are timed beside torch.pairs. A step is that of benchmarks.rgnn.steps; on small graphs it is recorded whole, and so is a forward;
-on large ones by the label "recorded whole".
+on large ones by the label "recorded whole"; `lent_ms`: a recorded forward whose results are lent.
 `error`: the largest relative difference of result and gradients, `error_in` where it is. `kernels`: [name, us, us since the one before ended] of one
-step, `busy_us` their sum.
+step, `busy_us` their sum; of a recorded forward `forward_kernels` and `forward_busy_us`.
 """
 
 from __future__ import annotations
@@ -105,19 +105,29 @@ class Cell:
         """Return times of forward and step."""
         self.layer.options = self.programs[label]
         recorded = self.small or label in {WHOLE, BOTH}
-        whole, forward = (captured(self.layer, self.step) if recorded else self.step for _ in range(2))
+        # a recorded step returns nothing, as PyG's and torch.pairs' do: its results would be copied
+        whole, forward = (captured(self.layer, lambda: self.step() and ()), captured(self.layer, self.step)) if recorded else (self.step, self.step)
+        lent = captured(self.layer, self.step, lend=True)
         for _ in range(AFTER + 3 if recorded else 2):
             whole()
             with torch.no_grad():
                 forward()
+                if recorded:
+                    lent()
         row = self.common | {"program": label} | self.errors[label]
         row["training_ms"], row["training_gb"] = clock.time(whole)
         with torch.no_grad():
             row["forward_ms"], row["forward_gb"] = clock.time(forward)
+            row |= {"lent_ms": clock.time(lent)[0], **forward_kernels(lent, clock)} if recorded else {}
         for other, run in self.beside.items() if label == "usual" else ():
             beside = measure(clock, *run, self.leaves, self.weights)
             row |= {f"{other} {name}": beside[name] for name in ("forward_ms", "training_ms", "training_gb")}
         return row | kernels_of(whole, clock)
+
+
+def forward_kernels(function: Callable[[], Any], clock: Clock) -> dict[str, Any]:
+    """Return what a forward runs on the device."""
+    return {f"forward_{name}": value for name, value in kernels_of(function, clock).items()}
 
 
 def kernels_of(function: Callable[[], Any], clock: Clock) -> dict[str, Any]:
@@ -220,8 +230,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 SHOWN = (
-    "table", "graph", "layer", "program", "error", "error_in", "forward_ms", "training_ms", "torch.pairs training_ms", "pyg forward_ms",
-    "pyg training_ms", "busy_us", "count", "note", "bytes_per_second",
+    "table", "graph", "layer", "program", "error", "error_in", "forward_ms", "lent_ms", "training_ms", "torch.pairs training_ms", "pyg forward_ms",
+    "pyg training_ms", "busy_us", "forward_busy_us", "count", "note", "bytes_per_second",
 )  # fmt: skip
 
 if __name__ == "__main__":

@@ -1,18 +1,20 @@
 #!/bin/bash
 # Short runs of the relational layers' benchmarks on a GPU, each with a limit of its own; rows are written as they are found.
 #
-#   bash benchmarks/rgnn/h200.sh attend|small|large|unrun|wide|outside OUT [PACKAGES] [SCRIPTS]
+#   bash benchmarks/rgnn/h200.sh attend|small|large|warm|unrun|wide|outside OUT [PACKAGES] [SCRIPTS] [MODELS]
 #
 # attend  HGT on am, mag, wikikg2, biokg, with attention in one kernel and without; am's step recorded, and by kernels  90 s, alone on its GPU
 # small   all layers on aifb, mutag, bgs, fb15k, beside torch.pairs and PyG; steps recorded whole                      100 s, alone
 # large   RGCN and RGAT on am, mag, wikikg2, beside torch.pairs and with weight gradients on a second stream            60 s, alone
-# unrun   sampled batches, adversarial graphs, 1e4 to 1e8 edges, without reordering and compaction                     100 s, alone
+# warm    what unrun compiles, which Triton keeps; untimed, beside wide on the same card, or beside anything else       60 s, untimed
+# unrun   sampled batches, adversarial graphs, 1e4 to 1e8 edges, without reordering and compaction                      80 s after warm, alone
 # wide    d = 256 on all eight graphs: peaks of memory                                                                  70 s, untimed
-# outside published training scripts, as they are and accelerated                                                      60 s, alone
+# outside published training scripts and models, as they are and accelerated; compiled first, side by side               90 s, alone from its 35th on
+# kept    whether what is kept between calls is told apart                                                             20 s, untimed
 #
-# PACKAGES is a folder with torch_geometric, where it is not installed; SCRIPTS its folder examples. DRY=1: tiny graphs on the CPU.
+# PACKAGES is a folder with torch_geometric, where it is not installed; SCRIPTS its folder examples, MODELS files of public repositories. DRY=1: tiny graphs on the CPU.
 set -u
-which=$1 out=$2 packages=${3:-} scripts=${4:-}
+which=$1 out=$2 packages=${3:-} scripts=${4:-} models=${5:-}
 dry=${DRY:+--dry}
 [ -z "$packages" ] || export PYTHONPATH=$packages${PYTHONPATH:+:$PYTHONPATH}
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}  # processes side by side would wait for one another
@@ -40,14 +42,19 @@ small)
 large)
     part large 60 together --graphs mag,am,wikikg2 --models rgcn,rgat --prepare 32 --seconds 54 --parts times,variants
     ;;
-unrun)  # what only compiles goes side by side first: Triton keeps it
-    part growth-compiled 30 growth --warm --seconds 26 &
-    part effects-compiled 30 forward_training --graphs fb15k --variants --only "^no |torch emitter" --own rgcn,rgat,hgt --no-check --each 0 --seconds 22 &
-    part batches-compiled 30 batches &
+warm)
+    effects="--variants --no-check --own rgcn,rgat,hgt --each 0 --seconds 50"
+    part growth-compiled 60 growth --warm --seconds 55 &
+    part batches-compiled 60 batches --seconds 50 &
+    for graph in fb15k biokg am; do
+        part "effects-compiled-$graph" 60 forward_training --graphs "$graph" --only "^no (reo|com)|torch emitter" $effects &
+    done
     wait
-    part batches 22 batches
+    ;;
+unrun)
+    part batches 30 batches --seconds 26
     part growth 28 growth --seconds 22
-    part effects 24 forward_training --graphs fb15k,biokg,am --variants --only "^no |torch emitter" --own rgcn,rgat,hgt --no-check --each 0.05 --seconds 18
+    part effects 28 forward_training --graphs fb15k,biokg,am --variants --only "^no (reo|com)|torch emitter" --own rgcn,rgat,hgt --no-check --each 0.03 --seconds 22
     ;;
 wide)
     for graphs in wikikg2 mag am,biokg fb15k,bgs,mutag,aifb; do
@@ -56,9 +63,23 @@ wide)
     wait
     ;;
 outside)
-    part outside 60 outside --scripts "$scripts" --epochs 8
+    latest=adr_hgt,effects_hgt,graph_rgcn,state_rgat,grid_rgcn
+    gpu=--gpu
+    [ -z "$dry" ] || gpu=
+    for model in ${latest//,/ }; do
+        part "foreign-compiled-$model" 35 foreign $gpu --models "$models" --only "$model" --steps 2 &
+    done
+    for script in rgcn.py rgat.py hgt_dblp.py rgcn_link_pred.py; do
+        part "outside-compiled-$script" 35 outside --scripts "$scripts" --only "$script" --epochs 2 &
+    done
+    wait
+    part foreign 30 foreign $gpu --models "$models" --only "$latest" --steps 30
+    part outside 40 outside --scripts "$scripts" --epochs 8
+    ;;
+kept)
+    part kept 30 kept
     ;;
 *)
-    echo "expected attend, small, large, unrun, wide or outside, saw $which" >&2 && exit 2
+    echo "expected attend, small, large, warm, unrun, wide, outside or kept, saw $which" >&2 && exit 2
     ;;
 esac

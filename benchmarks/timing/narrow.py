@@ -37,11 +37,12 @@ from typing import Any
 from benchmarks.timing import speed
 from warpwright.base import Candidate, Measurement, Record, Source, target_of
 from warpwright.space import Measuring
-from warpwright.targets import doubles
 from warpwright.targets.local import LocalEvaluator
+from warpwright.targets.trust import doubles
 from warpwright.tasks import taskfile
 from warpwright.timing import measure
 from warpwright.timing.facts import device_facts
+from warpwright.timing.interleaved import rounds
 from warpwright.verifier import streamed, timed, verify
 from warpwright.workers import placement
 from warpwright.workers.sandbox import Worker
@@ -101,10 +102,10 @@ def watched() -> Steps:
     steps.wrap(verify.Judge, "hidden", "hidden inputs")
     steps.wrap(placement.QuickCores, "place", "finding a core")
     steps.wrap(timed, "_still_quick", "looking at the core")
-    steps.wrap(measure, "_warm_up", "warm-up")
-    steps.wrap(measure, "_look", "statistics")
+    steps.wrap(measure, "warm_up", "warm-up")
+    steps.wrap(measure, "look_at", "statistics")
 
-    whole_pass, fold = measure._pass, doubles.folded
+    whole_pass, fold = rounds.take_pass, doubles.folded
 
     def noted_pass(block: Any, order: Sequence[str]) -> None:
         before = len(block.raw[measure.CANDIDATE])
@@ -130,7 +131,7 @@ def watched() -> Steps:
         return any(map(cores._counts, looks))
 
     placement.QuickCores.still = recorded  # type: ignore[method-assign, assignment]
-    measure._pass, doubles.folded = noted_pass, kept
+    rounds.take_pass, doubles.folded = noted_pass, kept
     return steps
 
 

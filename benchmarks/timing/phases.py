@@ -142,7 +142,7 @@ def traced(began: float | None = None, file: Path | None = None) -> Iterator[lis
     for (holder, name, said), (_, _, function) in zip(places, kept, strict=True):
         setattr(holder, name, trace.timed(said, function))
     DeviceLock.exclusive = waited  # type: ignore[method-assign, assignment]
-    Progress.tell = told  # type: ignore[method-assign]
+    Progress.tell = told  # type: ignore[method-assign, assignment]
     if file is not None:
         threading.Thread(target=trace.watch, daemon=True).start()
     try:

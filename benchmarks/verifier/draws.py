@@ -132,7 +132,7 @@ def _built(program: corpus.Program, judge: Any, folder: str) -> Any:
 def _call(judge: Any, facts: dict[str, Any], module: Any, case: Any, which: int, row: dict[str, Any]) -> None:
     from dataclasses import replace
 
-    from warpwright.verifier.judge.original.reference import leaves_of
+    from warpwright.verifier.judge.original.answers import leaves_of
 
     viable = judge.viable(_dict(case), which)
     if viable["problem"]:

@@ -94,6 +94,15 @@ def rms(errors: torch.Tensor) -> torch.Tensor:
     return errors.square().mean(-1).sqrt()
 
 
+def tell(rows: list[dict[str, Any]], out: Path | None) -> None:
+    """Print rows, and write them into a folder if there is one."""
+    for row in rows:
+        print(json.dumps(row))
+    if out:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
 def main() -> None:
     """Print both tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -101,12 +110,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="folder for rows.jsonl")
     given = parser.parse_args()
     torch.set_num_threads(1)
-    rows = integrals() + drawn(given.trials)
-    for row in rows:
-        print(json.dumps(row))
-    if given.out:
-        given.out.mkdir(parents=True, exist_ok=True)
-        (given.out / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    tell(integrals() + drawn(given.trials), given.out)
 
 
 if __name__ == "__main__":

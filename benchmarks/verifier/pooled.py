@@ -20,12 +20,12 @@ of 10,000.
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from benchmarks.verifier.luck import tell
 from warpwright.verifier.judge.original.conditioning import FEW
 from warpwright.verifier.luck import DRAWS, MARGINAL, REFUSED
 
@@ -99,12 +99,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="folder for rows.jsonl")
     given = parser.parse_args()
     torch.set_num_threads(1)
-    rows = [row for calls in (12, 24, 40) for spread in (0.0, 0.7) for row in table(calls, spread, given.trials)]
-    for row in rows:
-        print(json.dumps(row))
-    if given.out:
-        given.out.mkdir(parents=True, exist_ok=True)
-        (given.out / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    tell([row for calls in (12, 24, 40) for spread in (0.0, 0.7) for row in table(calls, spread, given.trials)], given.out)
 
 
 if __name__ == "__main__":

@@ -68,6 +68,7 @@ def test_a_trainer_learns_from_rewards_to_write_the_right_program(bench: Any, tm
     assert sum(rewards[-4:]) > sum(rewards[:4]), f"what is rewarded is written more often: {rewards}"
 
 
+@pytest.mark.slow
 def test_a_trainer_calls_the_environments_tool_and_takes_its_reward(bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     templates = pytest.importorskip("trl").chat_template_utils
     monkeypatch.setenv("TRL_EXPERIMENTAL_SILENCE", "1")

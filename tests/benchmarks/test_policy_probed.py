@@ -107,8 +107,9 @@ def test_what_the_verifier_said_of_the_bests() -> None:
     runs = evaluations("policy", [2.0, 4.0]) + evaluations("random", [1.0])
     for number, line in enumerate(line for line in runs if line["row"] == "evaluation"):
         line["recipe"] = f"r{number}"
-    said = [{"row": "verdict", "task": "t", "recipe": "r0", "refused": "stale"}, {"row": "verdict", "task": "t", "recipe": "r1", "refused": ""}]
+    said = [{"row": "verdict", "task": "t", "recipe": "r0", "refused": "stale\nby a call"},
+        {"row": "verdict", "task": "t", "recipe": "r1", "refused": ""}]
     rows = list(probed_table.verdicts([*runs, *said], ["t"], "x"))
     by = {(row["search"], row["best after"]): row for row in rows if row.get("table") == "x-verdicts"}
     assert (by["policy", 1]["refused"], by["policy", 16]["passed"], ("random", 1) in by) == (1, 1, False)
-    assert [row["reason"] for row in rows if row.get("table") == "x-refused"] == ["stale"] and rows[-1]["asked"] == 2
+    assert [row["reason"] for row in rows if row.get("table") == "x-refused"] == ["stale by a call"] and rows[-1]["asked"] == 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import queue
 import time
 from pathlib import Path
@@ -13,8 +12,8 @@ from typing import Any
 import pytest
 from toy_space import GAIN, STEPS, program
 
-from benchmarks.policy.live import probed, verified
-from benchmarks.policy.live.probed_table import times
+from benchmarks.policy.live import longer, probed, verified
+from benchmarks.policy.live.probed_table import tables, times
 from benchmarks.policy.live.sharing import Memory, Waves
 from benchmarks.policy.live.verdicts import NoScore, Steps, Verdicts
 from benchmarks.policy.recording.choice import body
@@ -69,7 +68,7 @@ def test_a_search_is_told_what_is_refused_until_its_best_passes() -> None:
     verdicts = Refusing(refused)
     one = task(verdicts)
     recipes = [str(action) for action in one.bench.space.actions(frozenset())]
-    longer = one.found_earlier([name for name in recipes if refused in name][:1] + [name for name in recipes if refused not in name][:1], end)
+    longer = one.found([name for name in recipes if refused in name][:1] + [name for name in recipes if refused not in name][:1], end)
     one.runs.append(longer)
     before = {run.search: [made[0] for made in run.made] for run in one.runs}
     assert one.settle(lines, end)
@@ -95,7 +94,7 @@ def test_without_time_or_a_passing_program_nothing_is_claimed() -> None:
     assert {line["stopped"] for line in rows(lines) if line["row"] == "run"} == {"time"}
     name = next(str(action) for action in one.bench.space.actions(frozenset()))
     one = task(Refusing(name.partition("(")[0]))
-    one.runs = [one.found_earlier([name], time.monotonic() + 60)]
+    one.runs = [one.found([name], time.monotonic() + 60)]
     assert one.settle(lines, time.monotonic() + 60)
     told = rows(lines)
     assert [line["stopped"] for line in told if line["row"] == "run"] == ["none passed"] and not any(line["row"] == "evaluation" for line in told)
@@ -103,15 +102,33 @@ def test_without_time_or_a_passing_program_nothing_is_claimed() -> None:
         task(Refusing("everything")).settle(lines, time.monotonic() + 60)
 
 
-def test_of_an_earlier_run_the_fastest_are_looked_at_few_of_the_same_techniques(tmp_path: Path) -> None:
+def test_of_an_earlier_run_the_fastest_are_looked_at_few_of_the_same_techniques() -> None:
     recipes = [*(f"fuse(at, n={n})" for n in range(5)), "fuse(at, n=9); graph()", "graph()"]
     shown = {"row": "evaluation", "task": "t", "told": "ok", "of": 256}
     lines = [{**shown, "recipe": recipe, "speedup": 10 - number} for number, recipe in enumerate(recipes)]
     lines += [{**shown, "recipe": "tile()", "speedup": 99, "of": probed.EVALUATIONS}, {**shown, "recipe": "tile()", "speedup": 0, "told": "error"}]
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert verified.earlier(str(tmp_path / "rows.jsonl")) == {"t": [*recipes[: verified.ALIKE], *recipes[-2:]]}
+    assert longer.fastest(lines) == {"t": [*recipes[: longer.ALIKE], *recipes[-2:]]}
     found = sorted([Path("b.py"), Path("t.py"), Path("a.py")], key=lambda file: verified.order({"t": 1}, file))
     assert found[0].stem == "t"
+
+
+def test_a_longer_run_may_be_made_beside_the_searches_and_its_best_has_to_pass_too() -> None:
+    verdicts, lines, end = Refusing("collapse"), queue.Queue[Any](), time.monotonic() + 60
+    one = task(verdicts)
+    one.chosen["evolve"] = SEARCHES["evolve"]
+    one.runs.append(verified.Run("evolve", 16))
+    one.follow(one.runs[-1], end)
+    one.runs.append(one.longer_run(end))
+    assert one.runs[-1].stopped == "nothing new" and len(one.runs[-1].made) > 16
+    made = [recipe for recipe, *_ in one.runs[-1].made]
+    assert one.settle(lines, end)
+    assert [recipe for recipe, *_ in one.runs[-1].made] == made and one.runs[-1].followed == 1  # told what is refused, not followed once more
+    best = one.runs[-1].best()
+    assert best and verdicts.known[best[1]] == "" and all(action.technique != "collapse" for action in best[0])
+    told = [{"row": "task", "task": "t", "eager us": 1.0}, {"row": "again", "task": "t", "again us": 1.0}, *rows(lines)]
+    [row] = [row for row in tables(told, "v") if row.get("table") == "v-tasks"]
+    assert row["evaluations of that"] == len(made) and row["evolve's longer run"] == "1.00"
+    assert one.longer_run(time.monotonic() - 1).stopped == "its time"
 
 
 def test_a_policy_is_not_asked_again_what_it_has_answered() -> None:

@@ -131,6 +131,9 @@ def test_a_gpu_gets_no_more_tasks_at_once_than_their_baselines_leave_memory_for(
     assert [one.peak / 2**30 for one in kernelbench._fitting(device, queue, Counter())] == [12.0]  # it took about 130 of an H200's 140 GB
     device.running.clear()
     assert [one.peak / 2**30 for one in kernelbench._fitting(device, queue, Counter())] == [4.0, 0.8, 0.8]
+    six = [waiting(1.0) for _ in range(6)]
+    device.running.clear()
+    assert len(kernelbench._fitting(device, six, Counter())) == 4, "six judges that keep their answers filled 140 GB"
 
 
 def test_an_archive_that_is_too_large_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,10 +15,11 @@ import pytest
 from stand_in import StandIn as Usual
 
 import warpwright
-from warpwright import bench, cli, doctor, jobs
+from warpwright import bench, cli, jobs
 from warpwright import run as driver
 from warpwright.archive import Archive
 from warpwright.base import BASELINE, Candidate, Record, Source, Task
+from warpwright.reports import doctor
 
 ROOT = Path(__file__).parents[2]
 
@@ -351,7 +352,7 @@ def test_wrong_use_is_one_clear_line_and_exit_code_2(run: Run, arguments: tuple[
 
 
 def test_cuda_without_a_gpu_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warpwright.doctor.gpu_present", lambda: False)
+    monkeypatch.setattr("warpwright.reports.doctor.gpu_present", lambda: False)
     code, found, _ = run("optimize", "task.py", "--target", "cuda", "--json")
     assert code == cli.WRONG_USE and "GPU" in found["error"]
 

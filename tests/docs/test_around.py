@@ -38,7 +38,7 @@ def test_the_hook_is_read_by_yaml() -> None:
 
 def test_every_place_that_names_torchs_versions_names_the_same() -> None:
     wanted = re.findall(r"torch>=[\d.]+,<[\d.]+", (ROOT / "pyproject.toml").read_text())[0]
-    for file in ("docker/Dockerfile", "warpwright/doctor.py"):
+    for file in ("docker/Dockerfile", "warpwright/reports/doctor.py"):
         found = re.findall(r"torch>=[\d.]+,<[\d.]+", (ROOT / file).read_text())
         assert found and set(found) == {wanted}
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from warpwright import cli
+from warpwright import cli, domains
 from warpwright.base import STATUSES
 from warpwright.reports import report
 from warpwright.search import SEARCHES
@@ -72,6 +72,27 @@ def test_commands_that_a_document_shows_are_understood(path: Path) -> None:
 
 def test_commands_are_found_in_the_documents() -> None:
     assert sum(len(commands(path)) for path in SHOWING) > 30
+
+
+def test_the_readme_is_one_screen_and_its_first_commands_are_of_files_that_are_there() -> None:
+    text = (ROOT / "README.md").read_text()
+    first = [shlex.split(line) for line in re.findall(r"^\| .* \| `warpwright ([^`]+)` \|", text, re.M)]
+    assert len(text.splitlines()) <= 45 and len(first) >= 7
+    for words in first:
+        if "--help" not in words:
+            cli.parser().parse_args(words)
+        for file in [word for word in words if "/" in word]:
+            assert domains.describe(ROOT / file, {}).path == str(ROOT / file)
+
+
+PROSE = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "docs/tutorials").glob("*.md")])]
+
+
+@pytest.mark.parametrize("path", PROSE, ids=lambda path: path.name)
+def test_lines_of_prose_are_at_most_120_columns_wide(path: Path) -> None:
+    text = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.M | re.S)
+    wide = [line for line in text.splitlines() if len(line) > 120 and not line.startswith(("|", "    "))]
+    assert wide == [], f"{path.name}: break these lines at 120 columns, between words"
 
 
 IMPORT = re.compile(r"^ *(?:from (warpwright[\w.]*) import ([\w, ]+)|import (warpwright[\w.]*))", re.M)

@@ -93,7 +93,7 @@ def test_a_tiny_model_trains_merges_and_loads(records: list[Record], tmp_path: P
 
     model, tokenizer = tiny(tmp_path / "model")
     before: dict[str, Any] = {name: value.clone() for name, value in model.state_dict().items()}
-    settings = language.Settings(steps=12, rate=2e-2, batch=3, rl_steps=2, group=2, answer=16, length=4096, rank=4, modules=("q_proj", "v_proj"))
+    settings = language.Settings(steps=6, rate=4e-2, batch=2, rl_steps=2, group=2, answer=16, length=4096, rank=4, modules=("q_proj", "v_proj"))
     said = language.train(language.tasks_of(records), model, tokenizer, tmp_path / "out", settings, paid)
     assert said["losses"][-1] < said["losses"][0] and len(said["rewards"]) == 2 and len(asked) == 4
     after = AutoModelForCausalLM.from_pretrained(tmp_path / "out").state_dict()

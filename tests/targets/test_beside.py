@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from warpwright.targets.beside import TURN_SECONDS, Beside
+from warpwright.targets.trust.beside import TURN_SECONDS, Beside
 
 
 def test_turns_are_short_until_the_last_step_is_over():

@@ -17,11 +17,11 @@ from warpwright.deadline import Deadline
 from warpwright.loop import optimize
 from warpwright.reports import report
 from warpwright.space import Measuring, Space, silent
-from warpwright.targets import building, second_process
 from warpwright.targets import local as local_target
-from warpwright.targets import trusted as trusted_target
-from warpwright.targets.building import add_baselines
 from warpwright.targets.local import ORIGINAL, LocalEvaluator
+from warpwright.targets.trust import aside, planning, second_process
+from warpwright.targets.trust import trusted as trusted_target
+from warpwright.targets.trust.building import add_baselines
 from warpwright.tasks import taskfile
 from warpwright.timing.device_lock import DeviceLock
 from warpwright.workers import device_yield
@@ -302,7 +302,7 @@ def test_within_a_plan_what_compiles_is_verified_beside_the_rest(folder: Path, m
 def test_within_a_plan_the_process_of_a_compilation_comes_up_beside_the_judge(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a GPU, where the compiler's modules take 8 s to import. A process that nobody takes is ended."""
     monkeypatch.setattr(trusted_target.Workbench, "has_free_cores", property(lambda bench: True))
-    monkeypatch.setattr(building, "COMPILERS_MODULES", ("colorsys", "no_such_module"))
+    monkeypatch.setattr(aside, "COMPILERS_MODULES", ("colorsys", "no_such_module"))
     loaded = HEADER.replace("import os", "import sys\nassert 'colorsys' in sys.modules\nimport os")
     with planned(folder, 4000.0, quick=program(SAME, loaded + "        # torch.compile(\n")) as evaluator:
         assert set(evaluator._compiling) == {"quick"}
@@ -319,7 +319,7 @@ def test_within_a_plan_the_process_of_a_compilation_comes_up_beside_the_judge(fo
 def test_a_plan_that_is_over_still_gives_a_verdict_and_names_what_is_late(folder: Path, free: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a verdict needs is done all the same. What compiles may take as long as was spent before; here it takes for ever."""
     monkeypatch.setattr(trusted_target.Workbench, "has_free_cores", property(lambda bench: free))
-    monkeypatch.setattr(building, "COLD_SECONDS", 0.1)
+    monkeypatch.setattr(planning, "COLD_SECONDS", 0.1)
     tuned = HANGING + "        # max-autotune\n"
     with planned(folder, 0.1, hanging=program(SAME, HANGING), tuned=program(SAME, tuned)) as evaluator:
         record = evaluate(evaluator, SAME)

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from warpwright.errors import RooflineError
-from warpwright.targets import roof
+from warpwright.targets.trust import roof
 from warpwright.timing import roofline
 from warpwright.timing.rates import Peaks, Work
 

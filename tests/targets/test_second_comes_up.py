@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -10,8 +11,8 @@ import pytest
 
 from warpwright.base import Build, Candidate, Source
 from warpwright.errors import JudgeFailed, WorkerDied
-from warpwright.targets import building
-from warpwright.targets.trusted import Baseline
+from warpwright.targets.trust import aside
+from warpwright.targets.trust.trusted import Baseline
 
 COMPILED = "model = torch.compile(model)"
 
@@ -45,7 +46,7 @@ class Process:
 def compiling(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return a function that compiles a baseline aside and gives what comes of it."""
     Process.made, Process.fails = [], False
-    monkeypatch.setattr(building, "Worker", Process)
+    monkeypatch.setattr(aside, "Worker", Process)
 
     def build(judge: Any, worker: Process, name: str, source: Source) -> tuple[Build, None]:
         worker.built.append(name)
@@ -53,7 +54,7 @@ def compiling(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     monkeypatch.setattr("warpwright.verifier.verify.build", build)
     Process.given = []
-    monkeypatch.setattr(building.device_yield, "living", set())
+    monkeypatch.setattr(aside.device_yield, "living", set())
 
     def run(resident: bool) -> tuple[Any, Any, Any]:
         limits = SimpleNamespace(filled=lambda: None)
@@ -61,8 +62,8 @@ def compiling(monkeypatch: pytest.MonkeyPatch) -> Any:
         baseline = Baseline(Candidate(Source("python", (("baseline.py", COMPILED),)), "cuda"))
         trusted: Any = SimpleNamespace(judge=SimpleNamespace(worker=SimpleNamespace(alive=True)), aside=[], second={}, second_worker=None)
         trusted.baselines = {"compile": baseline}
-        monkeypatch.setattr(building, "_hurried", lambda bench, worker, seconds: Process.given.append(seconds) or building.suppress())
-        worker, rejected, second = building._compile_aside(bench, trusted, "compile", baseline, 10.0, None)
+        monkeypatch.setattr(aside, "limited", lambda bench, worker, seconds: nullcontext(Process.given.append(seconds)))
+        worker, rejected, second = aside.compile_one(bench, trusted, "compile", baseline, 10.0, None)
         assert rejected is None and worker.built == ["compile"]
         return trusted, baseline, second
 
@@ -73,16 +74,16 @@ def test_both_are_built_and_the_second_is_ready_to_be_timed(compiling: Any, monk
     trusted, baseline, second = compiling(True)
     assert Process.given[1] == 2.0 * baseline.seconds + 5.0, "who waits for the baseline waits for both"
     assert second.built == ["compile"] and second.asked == ["load"] and set(trusted.aside) == set(Process.made)
-    monkeypatch.setattr(building.second_process, "take", lambda trusted, worker, name: trusted.second.update({name: worker}))
+    monkeypatch.setattr(aside.second_process, "take", lambda trusted, worker, name: trusted.second.update({name: worker}))
     baseline.program, baseline.verdict = SimpleNamespace(), SimpleNamespace(ok=True)
-    building._take_second(trusted, second, "compile")
+    aside.take_second(trusted, second, "compile")
     assert trusted.second == {"compile": second} and trusted.second_worker is second and second.alive
 
 
 def test_of_a_baseline_that_is_not_right_there_is_no_second_process(compiling: Any) -> None:
     trusted, baseline, second = compiling(True)
     baseline.program, baseline.verdict = SimpleNamespace(), SimpleNamespace(ok=False)
-    building._take_second(trusted, second, "compile")
+    aside.take_second(trusted, second, "compile")
     assert not second.alive and trusted.second_worker is None and not trusted.second
 
 
@@ -98,7 +99,7 @@ def test_one_that_there_is_no_room_for_costs_the_baseline_nothing(problem: Excep
     def no_room(*_: Any) -> Any:
         raise problem
 
-    monkeypatch.setattr(building, "_come_up_second", no_room)
+    monkeypatch.setattr(aside, "_come_up_second", no_room)
     _, _, second = compiling(True)
     assert second is None
 

@@ -12,7 +12,7 @@ import pytest
 
 from warpwright.base import Comparison, Measurement, Timing
 from warpwright.errors import JudgeFailed, WorkerDied
-from warpwright.targets import second_process
+from warpwright.targets.trust import second_process
 
 
 def measured(speedup: float, verdict: Comparison = "FASTER") -> Measurement:

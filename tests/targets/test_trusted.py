@@ -18,7 +18,7 @@ from fake_programs import Fake, Machine
 from warpwright import run
 from warpwright.base import Build, Candidate, Source, Verdict
 from warpwright.errors import TrustedFailed
-from warpwright.targets import building, trusted
+from warpwright.targets.trust import building, trusted
 from warpwright.timing.overhead import Overhead
 from warpwright.workers import environment, sandbox
 from warpwright.workers.limits import Limits

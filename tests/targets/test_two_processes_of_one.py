@@ -8,7 +8,7 @@ import pytest
 from fake_programs import Fake, Machine
 
 from warpwright.base import Measurement
-from warpwright.targets import doubles
+from warpwright.targets.trust import doubles
 from warpwright.timing import measure
 
 

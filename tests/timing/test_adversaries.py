@@ -24,13 +24,13 @@ from adversaries import (
 )
 
 from warpwright.targets import slowed
-from warpwright.timing import measure
+from warpwright.timing.interleaved import rounds
 
 
 @pytest.mark.parametrize("cores", [True, False])
 @pytest.mark.parametrize("kind", [HidesItsSlowCalls, PutsWorkOff, EndsPassesBefore], ids=lambda kind: kind.__name__)
 def test_no_program_chooses_which_of_its_passes_count(kind: type, cores: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measure, "EXPOSED", math.inf)  # as of calls that differ by less
+    monkeypatch.setattr(rounds, "EXPOSED", math.inf)  # as of calls that differ by less
     assert gain(kind, ADVERSARIES[kind], cores=cores) < 1.03
 
 
@@ -40,7 +40,7 @@ def test_calls_are_not_left_out_for_their_length() -> None:
 
 
 def test_without_asking_what_it_used_it_would(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measure, "EXPOSED", math.inf)
+    monkeypatch.setattr(rounds, "EXPOSED", math.inf)
     assert gain(PutsWorkOff, ADVERSARIES[PutsWorkOff], cores=False, sound=Machine.sound) > 1.3
 
 

@@ -16,6 +16,9 @@ from hypothesis import strategies as st
 from warpwright.base import Measurement, Verdict
 from warpwright.errors import BelowFloor, UsageError
 from warpwright.timing import measure
+from warpwright.timing.interleaved import looks, result
+from warpwright.timing.interleaved.block import Look
+from warpwright.timing.sequential import FIRST_LOOK
 
 
 def compare(machine: Machine, candidate: Fake, baselines: dict[str, Fake], seconds: float = 60.0, **more: Any) -> Measurement:
@@ -80,7 +83,7 @@ def test_an_interval_that_is_asked_for_is_reached_whatever_the_verdict(speedup: 
 
 def test_an_interval_without_a_lower_end_is_none_that_was_asked_for() -> None:
     """Pairs beside one baseline may be too few, because they drift, when the upper end beside another one is known."""
-    look = measure._Look("eager", 0.5, 0.0, 0.6, 0.0, "SLOWER")
+    look = Look("eager", 0.5, 0.0, 0.6, 0.0, "SLOWER")
     assert measure._decided(look, 9.0, 10.0) and not measure._decided(look, 9.0, 10.0, 0.5)
 
 
@@ -259,7 +262,7 @@ def test_overhead_is_subtracted() -> None:
 
 def test_a_note_says_which_bound_is_missing() -> None:
     def looked(low: float, high: float) -> str:
-        return measure._missing(measure._Look("eager", 2.0, low, high, 0.1, "FASTER"))
+        return result._missing(Look("eager", 2.0, low, high, 0.1, "FASTER"))
 
     assert looked(1.9, math.inf).startswith("its upper bound") and looked(0.0, 2.1) == "its lower bound"
     assert looked(0.0, math.inf) == "an interval" and not looked(1.9, 2.1)
@@ -291,8 +294,8 @@ def test_what_an_interval_allows(low: float, high: float, verdict: str) -> None:
 
 
 def test_a_busy_machine_raises_the_margin() -> None:
-    assert measure.margin(0.08) == measure.BAND
-    assert measure.margin(0.5) == pytest.approx(1.02 * math.exp(0.19))
+    assert looks.margin(0.08) == measure.BAND
+    assert looks.margin(0.5) == pytest.approx(1.02 * math.exp(0.19))
     assert two(1.12, 3, spread=0.5, outliers=0.0).verdict == "UNSURE"
     assert two(2.0, 3, spread=0.5, outliers=0.0).verdict == "FASTER"
 
@@ -412,8 +415,8 @@ def test_it_ends_in_time_with_the_pairs_of_a_first_look(until: float) -> None:
     machine = Machine(Random(3), spread=0.05)
     beside = {"eager": Fake("eager", machine, 2e-3)}
     found = compare(machine, Fake("new", machine, 2e-3), beside, interval=0.002, until=until)
-    assert found.conditions["pairs"] == measure.FIRST_LOOK or machine.now < until + 0.1
-    assert int(str(found.conditions["pairs"])) >= measure.FIRST_LOOK and machine.now < 3.0
+    assert found.conditions["pairs"] == FIRST_LOOK or machine.now < until + 0.1
+    assert int(str(found.conditions["pairs"])) >= FIRST_LOOK and machine.now < 3.0
 
 
 def test_a_baseline_that_is_far_slower_in_every_pass_is_dropped_although_passes_differ() -> None:

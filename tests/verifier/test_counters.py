@@ -12,7 +12,8 @@ from warpwright.tasks import taskfile
 from warpwright.verifier.judge import counters, distributions
 from warpwright.verifier.judge.judge_worker import JudgeWorker
 from warpwright.verifier.judge.original import reference
-from warpwright.verifier.judge.original.reference import Answer, Original
+from warpwright.verifier.judge.original.answers import Answer, key_of
+from warpwright.verifier.judge.original.reference import Original
 
 torch = pytest.importorskip("torch")
 
@@ -140,7 +141,7 @@ def test_a_round_that_does_not_fit_finds_what_fits(monkeypatch: pytest.MonkeyPat
     judging.open(to_json(task("relu")), "7", False)
     original, cases = judging._original, [Case("normal", seed) for seed in range(5)]
     original.answer(cases[0], 0)
-    monkeypatch.setattr(reference, "KNOWN_BYTES", 4 * original.worked_out[reference.key_of(cases[0], 0)].bytes)
+    monkeypatch.setattr(reference, "KNOWN_BYTES", 4 * original.worked_out[key_of(cases[0], 0)].bytes)
     original.worked_out.clear()
     for seed in range(20, 25):  # calls with a case of their own come first
         original.answer(Case("normal", seed), 0)

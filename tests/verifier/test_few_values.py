@@ -9,7 +9,7 @@ import torch
 
 from warpwright.base import Case
 from warpwright.verifier import verify
-from warpwright.verifier.judge.original.reference import least_values
+from warpwright.verifier.judge.original.answers import least_values
 from warpwright.workers.tensors import exchange
 
 

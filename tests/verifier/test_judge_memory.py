@@ -14,7 +14,7 @@ from warpwright.base import Case, to_json
 from warpwright.errors import JudgeFailed
 from warpwright.verifier.judge.judge_worker import JudgeWorker
 from warpwright.verifier.judge.original import reference
-from warpwright.verifier.judge.original.reference import key_of
+from warpwright.verifier.judge.original.answers import key_of
 from warpwright.verifier.judge_client import MOST_TRIMS, Judge
 
 OUT = {"error": "... CUDA out of memory", "kind": "OutOfMemoryError", "message": "CUDA out of memory"}

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from scaled_relu import TASK
 
 from warpwright.base import Case, Source, Verdict
 from warpwright.tasks import taskfile
@@ -17,24 +18,6 @@ from warpwright.verifier.judge_client import Comparison, Judge, Shipment
 from warpwright.workers.sandbox import Worker
 
 pytest.importorskip("torch")
-
-TASK = """
-import torch
-
-class Model(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.scale = torch.nn.Parameter(torch.rand(64))
-
-    def forward(self, x):
-        return torch.relu(x) * self.scale
-
-def get_inputs():
-    return [torch.randn(32, 64)]
-
-def get_init_inputs():
-    return []
-"""
 
 ERRS = """
 import torch
@@ -130,7 +113,7 @@ def test_other_draws_of_a_timed_call_are_waited_for_as_timed_calls_are(monkeypat
     """On a GPU parent and worker wait busily: a program could tell by that which call is timed."""
     monkeypatch.setattr(timed.os, "cpu_count", lambda: 16)
     monkeypatch.setattr(timed.placement, "started_at", lambda pid, place: nullcontext())
-    monkeypatch.setattr(timed.placement, "aside", lambda place: nullcontext())
+    monkeypatch.setattr(timed.placement, "aside", lambda place, quiet=False: nullcontext())
     seen: list[tuple[str, Any]] = []
     worker = SimpleNamespace(
         device="cuda:0", role="candidate", pid=1, reads=False, exchange="", request=lambda *_, **__: {"tree": {}},

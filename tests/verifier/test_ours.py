@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from scaled_relu import TASK
 
 from warpwright.base import Source, Verdict
 from warpwright.tasks import taskfile
@@ -14,23 +15,6 @@ from warpwright.workers.sandbox import Worker
 
 pytest.importorskip("torch")
 
-TASK = """
-import torch
-
-class Model(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.scale = torch.nn.Parameter(torch.rand(64))
-
-    def forward(self, x):
-        return torch.relu(x) * self.scale
-
-def get_inputs():
-    return [torch.randn(32, 64)]
-
-def get_init_inputs():
-    return []
-"""
 NEW = TASK.replace("class Model(", "class ModelNew(")
 PROGRAMS = {
     "right": (NEW, ""),

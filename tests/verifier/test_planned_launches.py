@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.verifier.recipe import verified
 from warpwright.base import Source
-from warpwright.native import launch_plan
+from warpwright.native import kept, launch_plan
 from warpwright.run import Settings
 
 pytestmark = [pytest.mark.slow, pytest.mark.compiler]
@@ -84,6 +84,6 @@ def test_the_loop_is_compiled_in_the_sandbox(tmp_path: Path) -> None:
     file = tmp_path / "scaled.py"
     file.write_text(TASK)
     anew = f"/* {tmp_path} */ typedef int (*clearer)"  # a text that no earlier run has compiled
-    loader = launch_plan.loader().replace("typedef int (*clearer)", anew)
+    loader = kept.text() + launch_plan.loader().replace("typedef int (*clearer)", anew)
     row = verified(Settings(device="cpu").describe(file), Source("python", (("optimized.py", TASK + loader + PLAN),), "ModelNew"), "cpu", 5)
     assert row["status"] == "ok" and row["calls"] > 20 and row["refused"] == [], row

@@ -13,6 +13,7 @@ import torch
 from warpwright.base import Case, to_json
 from warpwright.errors import TaskError
 from warpwright.tasks import taskfile
+from warpwright.verifier.judge.behaviour import first_output
 from warpwright.verifier.judge.judge_worker import JudgeWorker
 from warpwright.verifier.judge.original.device_memory import Memory
 from warpwright.verifier.judge.original.reference import Original
@@ -85,6 +86,5 @@ def test_an_original_that_raises_is_the_tasks_fault(tmp_path: Path) -> None:
 
 def test_a_call_without_memory_is_not_the_originals_fault(tmp_path: Path) -> None:
     judged = original(tmp_path, "raise torch.OutOfMemoryError('none left')")
-    worker: Any = SimpleNamespace(device="cpu", memory=Memory("cpu"))
     with pytest.raises(torch.OutOfMemoryError, match="none left"):
-        JudgeWorker._first_output(worker, judged, [torch.randn(2, 40), torch.tensor([40, 31])])
+        first_output(judged, Memory("cpu"), [torch.randn(2, 40), torch.tensor([40, 31])])

@@ -12,7 +12,8 @@ from warpwright.base import to_json
 from warpwright.tasks import taskfile
 from warpwright.verifier.draw import CHANGES, EXCHANGES, TAKEN, mixed
 from warpwright.verifier.judge.judge_worker import JudgeWorker
-from warpwright.verifier.judge.original.reference import Original, _exchange_two
+from warpwright.verifier.judge.original.exchanging import exchange_two
+from warpwright.verifier.judge.original.reference import Original
 
 torch = pytest.importorskip("torch")
 
@@ -86,7 +87,7 @@ def test_an_exchange_leaves_the_rounded_sum_to_the_bit(in_row: bool) -> None:
     for seed in range(30):  # of single pairs one in three or four changes it
         before = torch.randn(1, 32, 7, generator=torch.Generator().manual_seed(seed))
         after = before.clone()
-        assert _exchange_two(after, in_row, False, seed) and not torch.equal(after, before) and torch.equal(after.sum(), before.sum())
+        assert exchange_two(after, in_row, False, seed) and not torch.equal(after, before) and torch.equal(after.sum(), before.sum())
 
 
 def test_a_state_that_a_call_left_is_taken_with_two_elements_exchanged(original: Original) -> None:

@@ -11,7 +11,8 @@ from warpwright.base import Case
 from warpwright.tasks import taskfile
 from warpwright.verifier.judge.oracle import errors_of, excess
 from warpwright.verifier.judge.original import tf32
-from warpwright.verifier.judge.original.reference import Original, clone, round_tf32
+from warpwright.verifier.judge.original.precisions import clone, round_tf32
+from warpwright.verifier.judge.original.reference import Original
 
 torch = pytest.importorskip("torch")
 

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from warpwright.base import Case
 from warpwright.tasks import taskfile
-from warpwright.verifier.judge.judgement import judge_leaf
+from warpwright.verifier.judge.judgement import Judgement, judge_leaf
 from warpwright.verifier.judge.original import tf32
-from warpwright.verifier.judge.original.reference import Answer, Original
+from warpwright.verifier.judge.original.answers import Answer
+from warpwright.verifier.judge.original.reference import Original
 
 torch = pytest.importorskip("torch")
 
@@ -151,6 +152,55 @@ def test_a_product_is_no_convolution(tmp_path: Path) -> None:
     found = made.answer(case, 0)
     assert not made.may_use_tf32, "no operator of it is one in which the flags permit TF32"
     assert ratio(found, output(made, case, keep_bits(10))) > 1
+
+
+NORMALISED = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Conv2d(8, 6, 3)
+        self.normalised = nn.BatchNorm2d(6)
+
+    def forward(self, x):
+        return self.normalised(self.layer(x))
+
+
+def get_inputs():
+    return [torch.randn(4, 8, 12, 12)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def left_by(made: Original, case: Case, rounding: Rounded) -> dict[str, torch.Tensor]:
+    output(made, case, rounding)
+    kept = {name: value.clone() for name, value in made.model.state_dict().items() if name.startswith("normalised")}
+    made.set_state(0)
+    return {name: value.clone() for name, value in made.model.state_dict().items()} | kept
+
+
+@pytest.mark.parametrize("name", ("normal", "strided"))
+def test_running_statistics_of_a_convolution_may_be_those_of_its_tf32_form(tmp_path: Path, name: str) -> None:
+    """Eager took another kernel for inputs that lie otherwise, float32's: what a program leaves that has TF32 there was refused."""
+    file = tmp_path / "task.py"
+    file.write_text(NORMALISED)
+    checks = {}
+    for permits in (True, False):
+        torch.backends.cudnn.allow_tf32 = permits
+        made, case = Original(taskfile.describe(file), "cpu", 3, 1 << 30), Case(name, 4)
+        made.may_use_tf32 = permits
+        assert made.mutates_state
+        judgement = Judgement(made)
+        for bits in (10, 7):
+            checks[permits, bits] = judgement.judge_state(left_by(made, case, keep_bits(bits)), case, 0)["check"]
+        assert judgement.judge_state(left_by(made, case, lambda tensor: tensor), case, 0)["check"] == ""
+    assert checks == {(True, 10): "", (True, 7): "buffers", (False, 10): "buffers", (False, 7): "buffers"}
 
 
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False), st.floats(width=32, allow_nan=False, allow_infinity=False))

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from warpwright import doctor
+from warpwright.reports import doctor
 from warpwright.workers import bubblewrap
 from warpwright.workers.limits import Limits
 from warpwright.workers.sandbox import Worker

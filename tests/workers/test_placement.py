@@ -134,7 +134,7 @@ def test_programs_on_a_gpu_that_wait_busily_are_put_on_the_core_of_their_pass(mo
     worker: Any = SimpleNamespace(device="cuda:0", pid=7, reads=False, go=lambda spin: 1e-5)
     seen: list[tuple[str, float]] = []
     monkeypatch.setattr(timed.placement, "started_at", lambda pid, place: seen.append(("started", place)) or nullcontext())
-    monkeypatch.setattr(timed.placement, "aside", lambda place: seen.append(("aside", place)) or nullcontext())
+    monkeypatch.setattr(timed.placement, "aside", lambda place, quiet=False: seen.append(("aside", place)) or nullcontext())
     monkeypatch.setattr(timed.TimedProgram, "_lay_out", lambda *_: None)
     monkeypatch.setattr(timed, "places", lambda device: timed.Places(AnyCore()))  # type: ignore[arg-type]
     for count, expected in ((16, [("started", 0.25), ("aside", 0.25)]), (2, [])):
@@ -246,3 +246,40 @@ def test_a_core_that_was_slow_for_one_look_is_still_quick() -> None:
     quick = placement.QuickCores(lambda core: next(seconds), lasting=True)
     quick._best = 1.0
     assert quick.still(0.0) and quick.still(0.0) and quick.still(0.0) and not quick.still(0.0)
+
+
+def sixteen_cores(monkeypatch: pytest.MonkeyPatch, count: int = 16) -> dict[int, set[int]]:
+    moved: dict[int, set[int]] = {}
+    monkeypatch.setattr(placement, "cores", lambda: list(range(count)))
+    monkeypatch.setattr(placement, "siblings", lambda core: frozenset({core, core ^ 1}))
+    monkeypatch.setattr(placement, "_move", lambda thread, wanted: moved.__setitem__(thread, set(wanted)))
+    return moved
+
+
+def test_workers_leave_some_cores_to_those_who_are_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    moved = sixteen_cores(monkeypatch)
+    assert placement.kept_free() == {12, 13, 14, 15}
+    placement.leave_cores_free()
+    assert moved[0] == set(range(12))
+    looked: list[int] = []
+    quick = placement.QuickCores(lambda core: looked.append(core) or (2.0 if core == 13 else 1.0))  # type: ignore[func-returns-value]
+    assert {placement.core(quick.place(drawn)) for drawn in (0.0, 0.4, 0.9)} == {12, 14, 15} and set(looked) == {12, 13, 14, 15}
+    with placement.aside((12 + 0.5) / 16, quiet=True):
+        assert moved[0] == {14, 15}, "the one who reads the clock is not where others compute, nor beside who is timed"
+    with placement.aside((12 + 0.5) / 16):
+        assert moved[0] == set(range(16)) - {12, 13}
+
+
+def test_where_cores_are_few_all_are_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    moved = sixteen_cores(monkeypatch, 8)
+    assert not placement.kept_free()
+    placement.leave_cores_free()
+    assert moved[0] == set(range(8))
+    with placement.aside(0.0, quiet=True):
+        assert moved[0] == set(range(2, 8))
+
+
+def test_whole_physical_cores_are_kept_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    sixteen_cores(monkeypatch)
+    monkeypatch.setattr(placement, "siblings", lambda core: frozenset({core, (core + 8) % 16}))
+    assert placement.kept_free() == {15, 7, 14, 6}

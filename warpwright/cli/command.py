@@ -22,13 +22,13 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.text import Text
 
-from warpwright import doctor
 from warpwright.cli import outline, usage
 from warpwright.cli.bounded import Bound
 from warpwright.cli.common import DONE, INTERRUPTED, NOT_PASSED, WRONG_USE, Arguments, print_json
 from warpwright.deadline import process_start
 from warpwright.errors import ArchiveError, UsageError, WarpwrightError
 from warpwright.files import ARCHIVE, refuse_special
+from warpwright.reports import doctor
 
 RECORDING = ("optimize", "audit", "bench", "explain", "collect")
 """Verbs that write what they measure to the archive."""
@@ -98,10 +98,11 @@ _WRITTEN = frozenset(["out", "output", "html", "plot", "preview", "report", "com
 
 
 def _words(args: Arguments, but: frozenset[str] = frozenset()) -> list[str]:
-    """Return the words of a command that may name files: its arguments, what follows the colon of `replay:FILE` and the like, and not those in `but`."""
+    """Return the words of a command that may name files, those of arguments in `but` left out; of `replay:FILE` also what follows the colon."""
     written = but | ({"file"} if but and args.verb == "archive" else frozenset())
     values = [value for name, value in vars(args).items() if name not in written]
-    words = [str(word) for value in values for word in (value if isinstance(value, list) else [value]) if isinstance(word, str | Path) and str(word)]
+    each = (word for value in values for word in (value if isinstance(value, list) else [value]))
+    words = [str(word) for word in each if isinstance(word, str | Path) and str(word)]
     return [*words, *(word.partition(":")[2] for word in words if word.startswith("replay:"))]
 
 

@@ -11,14 +11,14 @@ from typing import Any
 
 from rich.text import Text
 
-from warpwright import api, bench, doctor, loop
+from warpwright import api, bench, loop
 from warpwright.archive import Archive
 from warpwright.base import PRECISIONS, Budget, Options, Record, Scalar, target_of
 from warpwright.cli.common import DONE, INTERRUPTED, NOT_PASSED, Arguments, Verb, console, positive, print_json, tell
 from warpwright.deadline import Deadline
 from warpwright.errors import UsageError
 from warpwright.files import reading
-from warpwright.reports import report
+from warpwright.reports import doctor, report
 from warpwright.reports.progress import Progress
 from warpwright.run import TIMING_SHARE, Settings
 from warpwright.search import MODEL_SEARCHES, SEARCHES

@@ -4,6 +4,6 @@
 """
 
 from warpwright.native.errors import BuildError
-from warpwright.native.libraries import FLAGS, build, build_cuda, cache_folder, compiler, load, syntax_errors
+from warpwright.native.libraries import FLAGS, build, build_cuda, cache_folder, compiler, kept_file, load, syntax_errors
 
-__all__ = ["FLAGS", "BuildError", "build", "build_cuda", "cache_folder", "compiler", "load", "syntax_errors"]
+__all__ = ["FLAGS", "BuildError", "build", "build_cuda", "cache_folder", "compiler", "kept_file", "load", "syntax_errors"]

@@ -20,6 +20,7 @@ def text() -> str:
 # --- generated programs hold what follows
 import os as _os  # noqa: E402
 import pathlib as _pathlib  # noqa: E402
+import stat as _stat  # noqa: E402
 import tempfile as _tempfile  # noqa: E402
 
 
@@ -32,10 +33,14 @@ def _folders():
 
 def _ours(path):
     """Have this user and root alone been able to put this file there? What another may have written is not run. OSError where there is none."""
-    states = [_os.lstat(path), _os.stat(path), _os.stat(_pathlib.Path(path).parent)]
+    linked, file, folder = _os.lstat(path), _os.stat(path), _os.stat(_pathlib.Path(path).parent)
+    sticky = folder.st_mode & 0o1000  # others add files there, and change none of ours
+    return all(_ours_alone(state, anyone) for state, anyone in ((linked, _stat.S_ISLNK(linked.st_mode)), (file, False), (folder, sticky)))
+
+
+def _ours_alone(state, anyone=False):
+    """Does it belong to this user or root, and may nobody else write to it (`anyone`: or may he)?"""
     if not hasattr(_os, "getuid"):
         return True
-    (linked, file, folder), groups = states, (_os.getgid(), 0)
-    by_others = [s.st_mode & 0o002 or (s.st_mode & 0o020 and s.st_gid not in groups) for s in (file, folder)]
-    alone = not by_others[0] and (not by_others[1] or folder.st_mode & 0o1000)  # sticky: others add files there, and change none of ours
-    return all(s.st_uid in (_os.getuid(), 0) for s in (linked, file, folder)) and bool(alone)
+    by_others = state.st_mode & 0o002 or (state.st_mode & 0o020 and state.st_gid not in (_os.getgid(), 0))
+    return state.st_uid in (_os.getuid(), 0) and bool(anyone or not by_others)

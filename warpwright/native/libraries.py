@@ -6,6 +6,7 @@ import ctypes
 import functools
 import os
 import shutil
+import stat
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -15,16 +16,37 @@ from warpwright.base import digest
 from warpwright.errors import UsageError
 from warpwright.native import headers
 from warpwright.native.errors import BuildError
+from warpwright.native.kept import _ours, _ours_alone
 
 FLAGS = ("-O3", "-march=native", "-std=c++17", "-shared", "-fPIC", "-fopenmp")
 """No -ffast-math: it breaks Inf and NaN."""
 
 
 def cache_folder() -> Path:
-    """Return the folder of built libraries (WARPWRIGHT_CACHE, else ~/.cache/warpwright), created when missing."""
+    """Return the folder of built libraries (WARPWRIGHT_CACHE, else ~/.cache/warpwright), created when missing.
+
+    What lies there is run. Raises UsageError where another user may put files into it, a sticky folder such as /tmp included.
+    """
     folder = Path(os.environ.get("WARPWRIGHT_CACHE") or Path.home() / ".cache" / "warpwright")
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+    if not _ours_alone(os.stat(folder)):
+        raise _of_others("the cache", folder)
     return folder
+
+
+def kept_file(name: str) -> Path:
+    """Return where the cache keeps a file of this name. Raises UsageError where there is one that another user may have written."""
+    path = cache_folder() / name
+    if path.exists() and not _ours(path):
+        raise _of_others("a file of the cache", path)
+    return path
+
+
+def _of_others(what: str, path: Path) -> UsageError:
+    state = os.stat(path)
+    seen = f"{path} of user {state.st_uid}, group {state.st_gid}, mode {stat.S_IMODE(state.st_mode):o}"
+    remedy = "remove it" if path.is_file() else "set WARPWRIGHT_CACHE to a folder of your own (chmod go-w)"
+    return UsageError(f"expected {what} to be written by nobody else, since what lies there is run; saw {seen}", remedy)
 
 
 @functools.cache
@@ -69,7 +91,7 @@ def build_cuda(text: str, arch: str, defines: Sequence[str] = ()) -> Path:
 
 def _build(path: str, identity: str, name: str, text: str, options: Sequence[str]) -> Path:
     cache = cache_folder()
-    library = cache / f"{digest(identity, text, *options)}.so"
+    library = kept_file(f"{digest(identity, text, *options)}.so")
     if library.exists():
         return library
     with tempfile.TemporaryDirectory(dir=cache) as folder:

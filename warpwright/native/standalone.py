@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from warpwright.native import kept
+
 
 def loader(source: str, pointers: Mapping[str, int]) -> str:
     """Return Python text that binds KERNELS to the library built from the C++ text `source`, or to None.
@@ -15,7 +17,7 @@ def loader(source: str, pointers: Mapping[str, int]) -> str:
     `pointers` maps each function to the number of its pointer arguments; C ints, such as a number of threads, follow them.
     """
     counts = ", ".join(f'"{name}": {count}' for name, count in pointers.items())
-    return _TEXT.replace("@SOURCE", source).replace("@COUNTS", counts)
+    return kept.text() + _TEXT.replace("@SOURCE", source).replace("@COUNTS", counts)
 
 
 _TEXT = """KERNEL_SOURCE = r'''
@@ -45,25 +47,11 @@ def load_kernels(pointers):
     # torch's own OpenMP threads are used where its runtime is loaded, so that there is one pool
     runtime = [] if hasattr(ctypes.CDLL(None), "GOMP_parallel") else ["-fopenmp"]
     key = hashlib.sha256("\\0".join([KERNEL_SOURCE, compiler, probe.stdout, *flags, *runtime]).encode()).hexdigest()[:24]
-    users = {os.getuid(), 0} if hasattr(os, "getuid") else set()
-    own = pathlib.Path(tempfile.gettempdir(), "-".join(("warpwright", str(max(users, default=0)))))
-
-    def ours(path):
-        # what another user may have written is not run; in a sticky folder others add files, and change none of ours
-        linked, file, above = os.lstat(path), os.stat(path), os.stat(path.parent)
-        others = [s.st_mode & 0o002 or (s.st_mode & 0o020 and s.st_gid not in (os.getgid(), 0)) for s in (file, above)] if users else [0, 0]
-        alone = not others[0] and (not others[1] or above.st_mode & 0o1000)
-        return alone and all(s.st_uid in users for s in (linked, file, above)) if users else True
-
-    for folder in (os.environ.get("WARPWRIGHT_CACHE"), pathlib.Path.home() / ".cache" / "warpwright", own):
+    for folder in _folders():
+        library = folder / f"{key}.so"
         try:
-            if folder:
-                pathlib.Path(folder).mkdir(mode=0o755, parents=True, exist_ok=True)
-                library = pathlib.Path(folder, f"{key}.so")
-                if library.exists():
-                    if ours(library):
-                        break
-                    continue
+            if not library.exists():
+                folder.mkdir(mode=0o755, parents=True, exist_ok=True)
                 with tempfile.TemporaryDirectory(dir=folder) as work:
                     source, unit, made = (pathlib.Path(work, name) for name in ("kernels.cpp", "kernels.o", "kernels.so"))
                     source.write_text(KERNEL_SOURCE)
@@ -71,8 +59,8 @@ def load_kernels(pointers):
                         subprocess.run([compiler, *command], check=True, capture_output=True, text=True)
                     made.chmod(0o755)
                     os.replace(made, library)  # atomic: two builders of the same text are no race
-                if ours(library):
-                    break
+            if _ours(library):
+                break
         except OSError:
             continue  # a folder that cannot be written; the last one is the system's own for such files
         except subprocess.CalledProcessError as error:

@@ -112,6 +112,15 @@ class _CudaKernels:
         kernels = {name: (kernel, *self.shapes[name][1:]) for name, (kernel, *_) in self.devices[index].items()}
         return [*functions, self.contexts[index].value], kernels
 
+    def graphs(self):
+        """Return the driver's functions with which a table of launches becomes a CUDA graph; nothing where it lacks one."""
+        names = (
+            "cuGraphCreate", "cuGraphAddKernelNode_v2", "cuGraphAddMemsetNode", "cuGraphInstantiateWithFlags", "cuGraphExecKernelNodeSetParams_v2",
+            "cuGraphExecMemsetNodeSetParams", "cuGraphLaunch", "cuStreamIsCapturing",
+        )  # fmt: skip
+        known = all(hasattr(self.driver, name) for name in names)
+        return [_c.cast(getattr(self.driver, name), _c.c_void_p).value for name in names] if known else []
+
     @staticmethod
     def aligned(*tensors):
         """Return the tensors, those whose address is no multiple of 16 bytes as copies."""

@@ -17,7 +17,7 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,13 @@ from warpwright import native
 from warpwright.base import BASELINE, FAILED, LEFT_OUT, Build, Candidate, Measurement, Record, Source, Status, Task, Verdict, failed, now, target_of
 from warpwright.errors import BelowFloor, DeviceFailed, NothingBuilds, WarpwrightError, WorkerError
 from warpwright.space import Measuring
-from warpwright.targets import pair, roof, second_process, slowed
+from warpwright.targets import pair, slowed
 from warpwright.targets.baselines import baselines as baseline_sources
-from warpwright.targets.beside import Beside
-from warpwright.targets.building import add_baselines, begin_ahead, come_up, end_all, start
-from warpwright.targets.trusted import HARNESS_ERRORS, ORIGINAL, Baseline, Trusted, Workbench, trust
+from warpwright.targets.trust import roof, second_process
+from warpwright.targets.trust.aside import come_up, end_all
+from warpwright.targets.trust.beside import Beside
+from warpwright.targets.trust.building import add_baselines, begin_ahead, start
+from warpwright.targets.trust.trusted import HARNESS_ERRORS, ORIGINAL, Baseline, Trusted, Workbench, trust
 from warpwright.targets.versions import versions
 from warpwright.tasks import taskfile
 from warpwright.tasks.sources import syntax_tree
@@ -57,6 +59,9 @@ TIMING_OF_SPENT = 0.1
 
 AFTER_TIMING, LEAST_TIMING = 0.4, 1.0
 """Seconds: what comes after a timing that has to end in time (the last checks), and what it has in any case."""
+
+HIDDEN_AHEAD = measure.FEWEST_HIDDEN + 2
+"""Hidden cases that are drawn before the device is taken alone: as many as a timing calls, but for one in ten of its rounds."""
 
 TAKES_THE_ORIGINAL = "takes the original's forward"
 """In the warning of a generated program whose guard refuses a call (`domains/graph/watch.py`)."""
@@ -396,8 +401,21 @@ class LocalEvaluator:
 
     def _time(self, trusted: Trusted, worker: Worker, verdict: Verdict) -> tuple[Verdict, Measurement | None]:
         """Time a verified candidate beside the baselines; return the verdict, which a timed call may have changed."""
-        single = timed.TimedProgram(trusted.judge, worker, "candidate")
-        turns = streamed.StreamedProgram(trusted.judge, worker, "candidate", trusted.calls) if trusted.calls else None
+        single = timed.TimedProgram(trusted.judge, worker, "candidate", puts_off=True)
+        turns = streamed.StreamedProgram(trusted.judge, worker, "candidate", trusted.calls, puts_off=True) if trusted.calls else None
+        try:
+            return self._timed(trusted, worker, verdict, single, turns)
+        finally:
+            if any(program.waits_for_judgement for program in (single, turns) if program is not None) and trusted.judge.worker.alive:
+                with suppress(*HARNESS_ERRORS):  # an answer was found without them
+                    trusted.judge.drop_aside()
+
+    def _timed(
+        self, trusted: Trusted, worker: Worker, verdict: Verdict, single: timed.TimedProgram, turns: streamed.StreamedProgram | None
+    ) -> tuple[Verdict, Measurement | None]:  # fmt: skip
+        """The same with the program as it is called once and in turns."""
+        with self._bench.beside_others():
+            trusted.judge.draw_ahead(HIDDEN_AHEAD)
         share, worthwhile, interval = TIMING_SHARE if turns is None else BOTH_SHARE, self._measuring.worthwhile, self._measuring.interval
         self._bench.tell("timing")
         written = written_bytes(worker.pid)
@@ -409,9 +427,13 @@ class LocalEvaluator:
                     single, turns, min(seconds, within), self._random, trusted.judge.hidden, worthwhile=worthwhile, interval=interval, within=within
                 )  # fmt: skip
             measurement = self._confirmed(trusted, worker, measurement, single, turns, seconds)
+            if wrong := self._judged_later(single, turns):
+                return wrong, None
         except Rejected as rejected:
             return rejected.verdict, None
         except BelowFloor as error:
+            if wrong := self._judged_later(single, turns):
+                return wrong, None
             with self._bench.lock.exclusive():
                 too_high = roof.raised(self._bench, trusted)
             if too_high:  # of a machine that was busy when its peaks were measured
@@ -434,6 +456,14 @@ class LocalEvaluator:
         if self._bench.place != "cpu":  # there the program is slowed down alike
             measurement = trusted.earlier.beside(measurement)
         return verdict, trusted.annotated(measurement)
+
+    def _judged_later(self, *programs: timed.TimedProgram | None) -> Verdict | None:
+        """Return the first rejection among the timed calls' outputs whose judging was put off; others may use the device meanwhile."""
+        try:
+            with self._bench.beside_others():
+                return next(filter(None, (program.judged_later() for program in programs if program is not None)), None)
+        except WorkerError as error:
+            return verdict_of(error)
 
     def _left_within(self) -> float:
         """Return the seconds that are left for the timing where the answer should be there within some."""

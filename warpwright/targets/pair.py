@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from warpwright.base import Measurement
 from warpwright.errors import WorkerError
-from warpwright.targets.trusted import Trusted
+from warpwright.targets.trust.trusted import Trusted
 from warpwright.timing import measure, regimes
 from warpwright.timing.overhead import Overhead
 from warpwright.verifier.judge_client import Judge

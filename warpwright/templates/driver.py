@@ -104,6 +104,23 @@ def check(code: int, what: str) -> None:
         raise DriverError(f"{what} failed with error {code}: {(text.value or b'unknown').decode()}", "look at the arguments of the launch")
 
 
+NO_CONTEXT = 201
+"""What the driver says to a thread that has not used a GPU yet, such as autograd's at its first launch."""
+
+
+def own_context() -> ctypes.c_void_p:
+    """Return this thread's context; where it has none it gets the one that torch has on its current device."""
+    found, device = ctypes.c_void_p(), ctypes.c_int()
+    check(driver().cuCtxGetCurrent(ctypes.byref(found)), "asking for the thread's context")
+    if not found:
+        import torch
+
+        check(driver().cuDeviceGet(ctypes.byref(device), torch.cuda.current_device()), "asking for the device")
+        check(driver().cuDevicePrimaryCtxRetain(ctypes.byref(found), device), "asking for the device's context")
+        check(driver().cuCtxSetCurrent(found), "giving the thread a context")
+    return found
+
+
 class Kernel:
     """A kernel of a loaded module: `kernel(grid, stream, *arguments)`."""
 
@@ -120,7 +137,7 @@ class Kernel:
         ends = [struct.calcsize("".join(formats[: count + 1])) for count in range(len(formats))]
         offsets = [end - struct.calcsize(code) for end, code in zip(ends, formats, strict=True)]
         self.places = (ctypes.c_void_p * len(formats))(*(ctypes.addressof(self.room) + self.start + offset for offset in offsets))
-        self.module, self.function = ctypes.c_void_p(), ctypes.c_void_p()
+        self.module, self.function, self.context = ctypes.c_void_p(), ctypes.c_void_p(), own_context()
         check(driver().cuModuleLoadData(ctypes.byref(self.module), code), f"loading {name}")
         check(driver().cuModuleGetFunction(ctypes.byref(self.function), self.module, name.encode()), f"finding {name}")
         if shared > 48 * 1024:
@@ -131,7 +148,14 @@ class Kernel:
         with self.lock:  # the driver copies the arguments before it returns
             self.layout.pack_into(self.room, self.start, *arguments)
             rest = () if self.cooperative else (None,)
-            check(_launcher(self.cooperative)(self.function, grid, 1, 1, *self.shape, stream, self.places, *rest), f"launching {self.name}")
+            self.launched(_launcher(self.cooperative), grid, 1, 1, *self.shape, stream, self.places, *rest)
+
+    def launched(self, launch: Any, *given: Any) -> None:
+        """Launch by one of the driver's calls, which a thread without a context repeats in the kernel's."""
+        code = launch(self.function, *given)
+        if code == NO_CONTEXT and not driver().cuCtxSetCurrent(self.context):
+            code = launch(self.function, *given)
+        check(code, f"launching {self.name}")
 
 
 @functools.cache

@@ -46,7 +46,7 @@ memory could wish upon the baselines."""
 OTHER_DRAWS = 3
 """Half as many draws of a case as are tried where the original gives no sound answer to it."""
 
-READING = ("compare", "compare_inputs", "compare_state", "take_state", "unchanged", "digest")
+READING = ("compare", "compare_inputs", "compare_state", "take_state", "unchanged", "digest", "set_aside")
 """What is asked of a judge that has to open memory of the worker's."""
 
 MOST_FAILURES = 3
@@ -137,6 +137,8 @@ class Judge:
         self._random = random.Random(secret ^ 0x5DEECE66D)
         self._deck: list[Case] = []
         """Of hidden distributions, those that calls between the timed ones have not been on."""
+        self._hidden: list[Case] = []
+        """Cases of the next such calls, on which the original is known to be sound."""
         self.warm_up = Case("nominal", self._random.randrange(SEEDS))
         self._cases: tuple[Case, ...] | None = None
         self._certificate: Certificate | None = None
@@ -272,14 +274,21 @@ class Judge:
 
     def hidden(self) -> Shipment:
         """Return inputs of a hidden distribution that nobody has seen, for a call between the timed ones: of each before one comes again."""
-        if not self._deck:
-            plain = [case for case in self.cases if case.name not in (STRIDED, "nominal")]  # it may raise there; timed calls are nominal
-            self._deck = self._random.sample(plain, len(plain))
-        while self._deck:
-            case = replace(self._deck.pop(), seed=self._random.randrange(SEEDS))
-            if self.viable(case, TIMED_STATE):
-                return self.ship(case)
-        return self.fresh()
+        self.draw_ahead(1)
+        return self.ship(self._hidden.pop(0)) if self._hidden else self.fresh()
+
+    def draw_ahead(self, count: int) -> None:
+        """Have so many hidden cases ready, while others may use the device: whether the original is sound on one takes it three runs."""
+        while len(self._hidden) < count:
+            if anew := not self._deck:
+                plain = [case for case in self.cases if case.name not in (STRIDED, "nominal")]  # it may raise there; timed calls are nominal
+                self._deck = self._random.sample(plain, len(plain))
+            drawn = (replace(self._deck.pop(), seed=self._random.randrange(SEEDS)) for _ in range(len(self._deck)))
+            sound = next((case for case in drawn if self.viable(case, TIMED_STATE)), None)
+            if sound is not None:
+                self._hidden.append(sound)
+            elif anew:
+                return
 
     def others(self, case: Case, which: int, count: int) -> Iterator[Case]:
         """Yield other draws of a case on which the original gives sound answers in state `which`; at most twice as many are tried."""
@@ -344,14 +353,24 @@ class Judge:
             self._certificate = Certificate(reply["scored"], reply["reason"], tuple(reply["rejected"]), tuple(reply["accepted"]))
         return self._certificate
 
+    def set_aside(self, export: Mapping[str, Any]) -> int | None:
+        """Have an exported output copied, to be compared later; return the number to give to `compare` then, None where no more can wait."""
+        number = self._ask("set_aside", tree=export["tree"], folder=export["folder"]).get("number")
+        return None if number is None else int(number)
+
+    def drop_aside(self) -> None:
+        """Let go of what was set aside."""
+        self._ask("drop_aside")
+
     def compare(
-        self, export: Mapping[str, Any], case: Case, which: int, previous: list[tuple[Case, int]] | None = None, typical: bool = False
+        self, export: Mapping[str, Any], case: Case, which: int, previous: list[tuple[Case, int]] | None = None, typical: bool = False,
+        aside: int | None = None,
     ) -> Comparison:  # fmt: skip
-        """Judge what a worker exported as its answer to `case` in state `which`. `typical`: with its `shares`."""
+        """Judge what a worker exported as its answer to `case` in state `which`. `typical`: with its `shares`. `aside`: what `set_aside` returned."""
         seen = [[asdict(old), state] for old, state in previous or []]
         asked = {"tree": export["tree"], "case": asdict(case), "which": which, "folder": export["folder"], "previous": seen}
         with self._noted():
-            reply = self._ask("compare", **asked, **({"typical": True} if typical else {}))
+            reply = self._ask("compare", **asked, **({"typical": True} if typical else {}), **({"aside": aside} if aside is not None else {}))
         errors, original = (Errors(**reply[name]) if reply.get(name) else None for name in ("errors", "original"))
         comparison = Comparison(
             reply["check"], reply.get("reason", ""), float(reply.get("excess", 0.0)), errors, original, reply.get("shares", {})

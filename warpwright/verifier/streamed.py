@@ -10,7 +10,7 @@ from typing import ClassVar
 from warpwright.base import Case
 from warpwright.verifier import luck
 from warpwright.verifier.draw import Draw, with_draw
-from warpwright.verifier.judge_client import TIMED_STATE, Comparison, Judge, Shipment
+from warpwright.verifier.judge_client import Comparison, Judge, Shipment
 from warpwright.verifier.rejections import exported, good
 from warpwright.verifier.timed import TimedProgram
 from warpwright.workers.sandbox import Worker
@@ -38,8 +38,8 @@ SPIN_SPARE = 15e-3
 class StreamedProgram(TimedProgram):
     """The program in turns of `calls` calls. `go` returns the seconds of one; `check` looks at some, drawn when the turn is over."""
 
-    def __init__(self, judge: Judge, worker: Worker, entry: str, calls: int, name: str = "") -> None:
-        super().__init__(judge, worker, entry, name)
+    def __init__(self, judge: Judge, worker: Worker, entry: str, calls: int, name: str = "", puts_off: bool = False) -> None:
+        super().__init__(judge, worker, entry, name, puts_off)
         self.calls = calls
         self._seeds: list[int] = []
 
@@ -73,7 +73,7 @@ class StreamedProgram(TimedProgram):
         comparison = Comparison("")
         for at in self._random.sample(range(self.calls), min(CHECKED, self.calls)):
             variant = with_draw(case, replace(Draw.of_case(case), variant=self._seeds[at]))
-            comparison = self.judge.compare(exported(self.worker, at=at), variant, TIMED_STATE)
+            comparison = self._judged(exported(self.worker, at=at), variant)
             if luck.is_marginal(comparison, variant):
                 return self._on_other_draws(comparison, variant)
             if comparison.check:

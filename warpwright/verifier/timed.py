@@ -6,9 +6,9 @@ import functools
 import os
 import random
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from warpwright.base import Case, Verdict
 from warpwright.timing.overhead import Overhead
@@ -111,9 +111,14 @@ def _keep_candidates_off(device: str, place: float, but: Worker | None = None) -
 class TimedProgram:
     """A built entry that `measure` can time: prepare(shipment), go(), and check() of the very call just timed."""
 
-    def __init__(self, judge: Judge, worker: Worker, entry: str, name: str = "") -> None:
+    def __init__(self, judge: Judge, worker: Worker, entry: str, name: str = "", puts_off: bool = False) -> None:
+        """`puts_off`: outputs that `check` looks at are copied then, and judged when `judged_later` is asked: the float64 answers that this takes do
+        not keep others from the device that is held alone for the timing. Not those of a program whose state a call changes."""
         self.judge, self.worker, self.entry = judge, worker, entry
         self.name = name or entry
+        self._puts_off = puts_off and not (judge.facts["stateful"] or judge.facts["mutated_state"])
+        self._later: list[tuple[Mapping[str, Any], Case, int]] = []
+        """Outputs that were put off: where they lay, the case, and their number."""
         self.ledger = Ledger(worker)
         self._random = random.Random(os.urandom(16))
         self._case: Case | None = None
@@ -171,7 +176,7 @@ class TimedProgram:
 
     def go(self) -> float:
         """Make one call; return its seconds by this process's clock."""
-        with placement.aside(self._place) if self._placed else nullcontext():
+        with placement.aside(self._place, quiet=self.worker.device != "cpu") if self._placed else nullcontext():
             return self.worker.go(spin=self._waits[1])
 
     def check(self) -> Verdict | None:
@@ -189,11 +194,39 @@ class TimedProgram:
             return rejected.verdict
         return Verdict(True, "ok", "", self._case.name, comparison.errors, comparison.original)
 
+    def judged_later(self) -> Verdict | None:
+        """Judge the outputs that were put off; return the first rejection."""
+        while self._later:
+            export, case, number = self._later.pop(0)
+            try:
+                with as_rejections(case.name):
+                    comparison = self.judge.compare(export, case, TIMED_STATE, aside=number)
+                    if luck.is_marginal(comparison, case):
+                        comparison = self._on_other_draws(comparison, case)
+                    if comparison.check:
+                        return rejection(comparison.check, f"in a timed call: {comparison.reason}", case.name, comparison)
+            except Rejected as rejected:
+                return rejected.verdict
+        return None
+
+    @property
+    def waits_for_judgement(self) -> bool:
+        """Is there an output that was put off?"""
+        return bool(self._later)
+
+    def _judged(self, export: Mapping[str, Any], case: Case) -> Comparison:
+        """Judge what the call has given, or put it off."""
+        number = self.judge.set_aside(export) if self._puts_off else None
+        if number is None:
+            return self.judge.compare(export, case, TIMED_STATE)
+        self._later.append((export, case, number))
+        return Comparison("")
+
     def _compared(self, case: Case) -> Comparison:
         """Compare the call's output; and, now and then, its inputs and its state, which a later call may treat otherwise than the first."""
         untrusted = self.worker.role == "candidate"
         went_on = aftermath.worked_on(self.worker) if untrusted else ""
-        comparison = self.judge.compare(exported(self.worker), case, TIMED_STATE)
+        comparison = self._judged(exported(self.worker), case)
         if not untrusted:
             return comparison
         comparison = aftermath.explained(self.judge, self.worker, comparison)
@@ -237,7 +270,7 @@ class TimedProgram:
         if self.worker.device == "cpu" or depends:
             return Comparison("")
         self.worker.go(hold=True)
-        comparison = self.judge.compare(exported(self.worker), case, TIMED_STATE)
+        comparison = self._judged(exported(self.worker), case)
         if luck.is_marginal(comparison, case):
             comparison = self._on_other_draws(comparison, case)
         late = "" if comparison.check else aftermath.launched_late(self.worker, self._once_held)
@@ -304,5 +337,5 @@ def _calls_of_nothing(worker: Worker, calls: int, wait: float = 0.0) -> Iterator
     for _ in range(calls):
         with placement.started_at(worker.pid, place) if put else nullcontext():
             prepare_call(worker, None, None, flush=worker.device != "cpu", spin=waits[0], **options)
-        with placement.aside(place) if put else nullcontext():
+        with placement.aside(place, quiet=worker.device != "cpu") if put else nullcontext():
             yield worker.go(spin=waits[1])

@@ -34,6 +34,25 @@ def core(place: float) -> int:
     return usable[int(place * len(usable))]
 
 
+KEPT, LEAST_CORES = 4, 12
+"""Cores where programs on a GPU are timed, and how many there have to be in all. With six tasks on an H200 of 16 cores, whose compilations go on
+while another task is timed, 4 to 10 passes were disturbed for 10 that counted, and looking for a quick core among the 16 took up to half of
+a pass's time."""
+
+
+def kept_free() -> frozenset[int]:
+    """Return the cores that workers on a GPU leave to those who are timed, whole physical ones; none where there are few."""
+    usable, kept = cores(), set[int]()
+    for one in reversed(usable if len(usable) >= LEAST_CORES else ()):
+        kept |= (siblings(one) & set(usable)) if len(kept) < KEPT else set()
+    return frozenset(kept)
+
+
+def leave_cores_free() -> None:
+    """Keep this process and all that it starts off those cores, until it is put on one (`take`)."""
+    _move(0, set(cores()) - kept_free())
+
+
 @functools.cache
 def siblings(core: int) -> frozenset[int]:
     """Return the logical cores that share a physical one with `core`, itself included: who waits busily on one slows the other down."""
@@ -81,15 +100,16 @@ class QuickCores:
         """Seconds of the probe on the quickest core."""
 
     def place(self, drawn: float) -> float:
-        """Return the place of the core that lies at `drawn` among those that are quick, or of the quickest."""
+        """Return the place of the core that lies at `drawn` among those that are quick, or of the quickest: of those kept free, if some are."""
         usable = cores()
+        looked = sorted(kept_free()) or usable
         try:
-            taken = [self._probe(one) for one in usable]
+            taken = [self._probe(one) for one in looked]
         finally:
             _move(0, usable)
         self._best = min([*taken, *([self._best] if self._lasting else [])])
         quick = [at for at, seconds in enumerate(taken) if self._counts(seconds)] or [taken.index(min(taken))]
-        return (quick[int(drawn * len(quick))] + 0.5) / len(usable)
+        return (usable.index(looked[quick[int(drawn * len(quick))]]) + 0.5) / len(usable)
 
     def still(self, place: float) -> bool:
         """Whether the core at `place` is quick now, in one of LOOKS looks."""
@@ -149,10 +169,14 @@ def started_at(pid: int, place: float) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def aside(place: float) -> Iterator[None]:
-    """Inside, this thread stays off the core at `place`, all of it: a process that it wakes, and that was there, then stays there alone."""
+def aside(place: float, quiet: bool = False) -> Iterator[None]:
+    """Inside, this thread stays off the core at `place`, all of it: a process that it wakes, and that was there, then stays there alone.
+
+    `quiet`: it is on another one of those that are kept free, if there are, where nothing keeps it from its clock.
+    """
     usable, chosen = set(cores()), core(place)
-    _move(0, usable - siblings(chosen) or usable - {chosen} or usable)
+    others = usable - siblings(chosen) or usable - {chosen} or usable
+    _move(0, (kept_free() & others if quiet else set()) or others)
     try:
         yield
     finally:

@@ -4,9 +4,9 @@
 
 Of levels 1 and 2 those of at most 1.25 GB (recording/sample.py) that are not in results/policy_large, all of whose words the policy has read, and
 that the evaluator gives a score (not where its check accepts a constant, say), as FOLDER/tasks; the blocks of `recording.outside_tasks --third` as
-FOLDER/third, of `--fourth` as FOLDER/fourth. Their packages have to be in PYTHONPATH, from where the script takes them (FOLDER/lib):
+FOLDER/third, of `--fourth` and `--fifth` likewise. Their packages have to be in PYTHONPATH, from where the script takes them (FOLDER/lib):
 `pip install --no-deps --target FOLDER/lib julius==0.2.8 nflows==0.14 rtdl_num_embeddings==0.0.12 unet==0.8.1 pytorchcv==0.0.74 piqa==1.3.2
-normflows==1.7.3`.
+normflows==1.7.3 torchsr==1.0.4 torchgan==0.1.0 monotonicnetworks==1.5.1`.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     root = options.kernelbench / "KernelBench" if (options.kernelbench / "KernelBench").is_dir() else options.kernelbench
-    blocks = [outside(names, options.out / folder) for folder, names in (("third", outside_tasks.THIRD), ("fourth", outside_tasks.FOURTH))]
-    print(f"{kernelbench(root, options.out / 'tasks')} tasks of KernelBench, {' and '.join(map(str, blocks))} blocks of packages")
+    blocks = [outside(names, options.out / folder) for folder, names in outside_tasks.SETS.items() if folder != "second"]
+    print(f"{kernelbench(root, options.out / 'tasks')} tasks of KernelBench, {', '.join(map(str, blocks))} blocks of packages")
 
 
 if __name__ == "__main__":

@@ -154,7 +154,7 @@ def verdicts(lines: Sequence[Mapping[str, Any]], tasks: Sequence[str], name: str
         yield {"table": f"{name}-verdicts", "search": search, "best after": k, **counts}
     refused = sorted((task, recipe, why) for (task, recipe), why in said.items() if why)
     for task, recipe, why in refused:
-        yield {"table": f"{name}-refused", "task": task, "recipe": recipe, "reason": why}
+        yield {"table": f"{name}-refused", "task": task, "recipe": recipe, "reason": " ".join(why.split())}
     if said:
         yield {"row": f"{name} verdicts", "asked": len(said), "refused": len(refused)}
 

@@ -83,7 +83,7 @@ class Verdicts:
 
     def _asked(self, candidate: Any) -> str:
         from warpwright.errors import WarpwrightError
-        from warpwright.targets.trusted import HARNESS_ERRORS
+        from warpwright.targets.trust.trusted import HARNESS_ERRORS
 
         try:
             verdict = self.evaluator._twice(lambda: self._verdict(candidate))

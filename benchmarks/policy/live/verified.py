@@ -6,7 +6,7 @@ A process takes one task after the other, and a task is done before the next beg
 followed, each proposal answered by the probe (probed.py), supposing that what that calls right would pass. Then the best program of each search goes
 to the verifier (verdicts.py). What it refuses counts as wrong: every search that had made it is followed once more from its beginning and told of it,
 which measures only what is new, until its best has passed. `--found`: in place of a longer run, the fastest programs of one in earlier rows,
-the fastest first until one passes.
+the fastest first until one passes. `--longer SECONDS`: such a run is made now, after each task's searches, until so long after the beginning.
 
 How many tasks go on side by side is what the GPU's memory holds (sharing.py); who finds too little free waits. Who verifies steps aside for who
 times, so processes search together and then verify together. OUT/rows.jsonl has the lines of probed, one for each verdict with what its steps took,
@@ -20,7 +20,6 @@ import json
 import os
 import time
 import traceback
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -30,14 +29,15 @@ from typing import Any
 
 from benchmarks import spawned
 from benchmarks.kernelbench.first import DRY_SCALE
-from benchmarks.policy.live import probed
-from benchmarks.policy.live.sharing import SEARCHED_MOST, Memory, Waves, to_search, to_verify
+from benchmarks.policy.live import longer, probed
+from benchmarks.policy.live.longer import LONGER, parsed, shown_as
+from benchmarks.policy.live.sharing import MOST, SEARCHED_MOST, Memory, Waves, to_search, to_verify
 from benchmarks.policy.live.verdicts import AGAIN_SECONDS, NoScore, Turns, Verdicts
 from benchmarks.policy.recording import graph_rows, probe, records
 from benchmarks.policy.recording.sample import gigabytes
-from warpwright.base import Action
 from warpwright.policy.answering import Written
 from warpwright.policy.model import Policy
+from warpwright.search import SEARCHES
 
 LAST = 4.0
 """Seconds before the limit after which no verdict is asked for."""
@@ -47,13 +47,6 @@ A_TASK = 60.0
 
 TRIES = 3
 """How often a task is begun that finds too little memory free."""
-
-LONGER = 256
-"""What stands as the number of evaluations of an earlier longer run."""
-
-FOUND, ALIKE = 9, 3
-"""Of the programs of an earlier longer run the fastest that are looked at, and those among them that have the same techniques: where one is refused,
-the others of its techniques mostly are."""
 
 SEED = 0
 
@@ -67,6 +60,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--files", required=True, help="folders of task files, comma-separated; those in the rows of --found come first")
     parser.add_argument("--found", default="", help="rows of earlier runs, comma-separated")
+    parser.add_argument("--longer", type=float, default=0.0, help="seconds from the beginning in which evolve's longer runs are made (none)")
     parser.add_argument("--searches", default="policy,random,greedy")
     parser.add_argument("--evaluations", type=int, default=probed.EVALUATIONS, help="of each search, the original not counted (%(default)s)")
     parser.add_argument("--model", type=Path, help="folder of a trained policy; the one that ships where it is not given")
@@ -77,7 +71,8 @@ def main() -> None:
     options = parser.parse_args()
     began = time.monotonic()
     end = began + options.limit
-    options.earlier = earlier(options.found)
+    options.earlier = longer.fastest(_lines(options.found))
+    options.longer_end = began + options.longer if options.longer else 0.0
     options.out.mkdir(parents=True, exist_ok=True)
     before = {line["task"] for line in _lines(options.done) if line["row"] == "done"}
     files = [file for folder in options.files.split(",") for file in Path(folder).glob("*.py") if file.stem not in before]
@@ -95,26 +90,8 @@ def order(found: Mapping[str, object], file: Path) -> tuple[bool, float]:
     return file.stem not in found, Random(file.stem).random()
 
 
-def earlier(found: str) -> dict[str, list[str]]:
-    """Return task -> the fastest programs of the longer runs in some rows, the fastest first, few of the same techniques."""
-    lines = [line for line in _lines(found) if line["row"] == "evaluation" and line["told"] == "ok"]
-    best: dict[str, list[str]] = {}
-    alike: Counter[tuple[str, frozenset[str]]] = Counter()
-    for line in sorted(lines, key=lambda line: -line["speedup"]):
-        kind = line["task"], frozenset(action.technique for action in parsed(line["recipe"]))
-        if line["of"] > probed.EVALUATIONS and alike[kind] < ALIKE and len(best.setdefault(line["task"], [])) < FOUND:
-            alike[kind] += 1
-            best[line["task"]].append(line["recipe"])
-    return best
-
-
 def _lines(names: str) -> list[dict[str, Any]]:
     return list(records.read(Path(one) for one in names.split(",") if one))
-
-
-def parsed(recipe: str) -> tuple[Action, ...]:
-    """Return the recipe that a line tells."""
-    return tuple(map(Action.parse, recipe.split("; ")))
 
 
 def work(todo: Any, lines: Any, options: argparse.Namespace, end: float) -> None:
@@ -143,7 +120,7 @@ def _memory_of(options: argparse.Namespace) -> tuple[float, Callable[[], float] 
     import torch
 
     total = torch.cuda.mem_get_info()[1] / 1e9
-    torch.cuda.set_per_process_memory_fraction(min(0.9, SEARCHED_MOST / total))
+    torch.cuda.set_per_process_memory_fraction(min(MOST, max(SEARCHED_MOST / total, MOST / options.jobs)))
     return total, lambda: torch.cuda.mem_get_info()[0] / 1e9
 
 
@@ -280,7 +257,10 @@ class Task:
         for search in self.chosen:
             self.runs.append(Run(search, options.evaluations))
             self.follow(self.runs[-1], end)
-        self.runs.append(self.found_earlier(options.earlier.get(self.name, ()), end))
+        if options.longer:
+            self.runs.append(self.longer_run(options.longer_end))
+        else:
+            self.runs.append(self.found(options.earlier.get(self.name, ()), end))
         with self.bench.turns.timing():
             again = probe.seconds(partial(self.bench.model, *self.bench.inputs))
         lines.put({"row": "again", "task": self.name, "again us": round(1e6 * again, 2)})
@@ -299,7 +279,7 @@ class Task:
         run.note = getattr(search, "note", "")
         run.followed, run.seconds = run.followed + 1, run.seconds + time.monotonic() - began
 
-    def found_earlier(self, recipes: Sequence[str], end: float) -> Run:
+    def found(self, recipes: Sequence[str], end: float) -> Run:
         """Look at the fastest programs that a longer run had earlier."""
         run = Run("evolve", LONGER, stopped="evaluations" if recipes else "none", followed=1)
         for recipe in map(parsed, recipes):
@@ -307,6 +287,16 @@ class Task:
                 run.stopped = "time"
                 break
             run.made.append((recipe, *self.bench.judged(recipe)))
+        return run
+
+    def longer_run(self, end: float) -> Run:
+        """Follow evolve as far as it comes until `end`."""
+        began, run = time.monotonic(), Run("evolve", LONGER, followed=1)
+        proposer = SEARCHES["evolve"](self.bench.space, Random("evolve longer"), 1)
+        run.made = [(recipe, self.bench.name(recipe), told, speedup) for recipe, told, speedup in
+                    probed.followed(self.bench, self.name, proposer, run.of, end, probed.idle(run.search))]  # fmt: skip
+        run.stopped = "evaluations" if len(run.made) == run.of else "its time" if time.monotonic() > end else "nothing new"
+        run.seconds = time.monotonic() - began
         return run
 
     def begin(self, options: argparse.Namespace) -> None:
@@ -350,7 +340,7 @@ class Task:
 
     def tell(self, run: Run, end: float) -> None:
         """Tell a search what was refused: of an earlier run it is known what else it had made, another one is followed once more."""
-        if run.search in self.chosen:
+        if run.of < LONGER:
             self.follow(run, end)
         else:
             run.made = [(recipe, *self.bench.judged(recipe)) for recipe, *_ in run.made]
@@ -369,11 +359,6 @@ class Task:
         """End its processes."""
         if self.verdicts is not None:
             self.verdicts.close()
-
-
-def shown_as(recipe: Any) -> str:
-    """Return a recipe as the lines have it."""
-    return "; ".join(map(str, recipe))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
 """Tasks from packages' model code that was not opened before: written to a folder as task files, each of which imports one block of a package.
 
-    python -m benchmarks.policy.recording.outside_tasks FOLDER [--second | --third | --fourth] [--small]
+    python -m benchmarks.policy.recording.outside_tasks FOLDER [--second | --third | --fourth | --fifth] [--small]
 
 The packages are MONAI 1.6.1, pytorch_msssim 1.0 and zuko 1.6; those of `--second` are antialiased-cnns 0.3, efficientnet-pytorch 0.7.1 and geffnet
 1.0.2; those of `--third` julius 0.2.8, nflows 0.14, rtdl_num_embeddings 0.0.12 and unet 0.8.1; those of `--fourth` pytorchcv 0.0.74, piqa 1.3.2 and
-normflows 1.7.3. The last three were written down before anything of them had been run; of the third and the fourth the signatures alone had been
-read. Nothing of them is copied. `--small` is for a trial on a CPU.
+normflows 1.7.3; those of `--fifth` torchsr 1.0.4, torchgan 0.1.0 and monotonicnetworks 1.5.1. All but the first set were written down before anything
+of them had been run; of the third and later ones the signatures alone had been read. Nothing of them is copied. `--small` is for a trial on a CPU.
 """
 
 from __future__ import annotations
@@ -104,10 +104,37 @@ FOURTH = {
                           "torch.rand(32, 16, 64, 64)", "torch.rand(2, 16, 8, 8)"),
 }  # fmt: skip
 
+_CONVOLUTION = "lambda i, o, k, bias=True: torch.nn.Conv2d(i, o, k, padding=k // 2, bias=bias)"
+
+_PATCHES, _FEW_PATCHES = "torch.rand(16, 64, 96, 96)", "torch.rand(2, 64, 12, 12)"
+
+FIFTH = {
+    "strided_attention": ("from torchsr.models.ninasr import AttentionBlock", "AttentionBlock(64)", _PATCHES, "torch.rand(2, 64, 48, 48)"),
+    "scaled_residual": ("from torchsr.models.ninasr import ResBlock", "ResBlock(64, 128, 0.5, 0.5)", _PATCHES, "torch.rand(2, 64, 48, 48)"),
+    "channel_attention_unit": ("from torchsr.models.rcan import RCAB", f"RCAB({_CONVOLUTION}, 64, 3, 16)", _PATCHES, _FEW_PATCHES),
+    "growing_block": ("from torchsr.models.rdn import RDB", "RDB(64, 32, 4)", _PATCHES, _FEW_PATCHES),
+    "grouped_residual": ("from torchsr.models.carn import EResidualBlock", "EResidualBlock(64, 64, 4)", _PATCHES, _FEW_PATCHES),
+    "cascading_block": ("from torchsr.models.carn import CARNMBlock", "CARNMBlock(64, 64, 4)", _PATCHES, _FEW_PATCHES),
+    "normalised_residual": ("from torchsr.models.edsr import ResBlock", f"ResBlock({_CONVOLUTION}, 64, 3, bn=True)", _PATCHES, _FEW_PATCHES),
+    "generator_residual": ("from torchgan.layers import ResidualBlock2d", "ResidualBlock2d([64, 64, 64], [3, 3], paddings=[1, 1])",
+                           _IMAGES, _FEW_IMAGES),
+    "generator_dense": ("from torchgan.layers import BasicBlock2d, DenseBlock2d", "DenseBlock2d(4, 32, 16, BasicBlock2d, 3, padding=1)",
+                        "torch.rand(16, 32, 64, 64)", "torch.rand(2, 32, 8, 8)"),
+    "picture_attention": ("from torchgan.layers import SelfAttention2d", "SelfAttention2d(64)",
+                          "torch.rand(8, 64, 32, 32)", "torch.rand(1, 64, 6, 6)"),
+    "batch_discrimination": ("from torchgan.layers import MinibatchDiscrimination1d", "MinibatchDiscrimination1d(512, 64)",
+                             "torch.rand(512, 512)", "torch.rand(8, 512)"),
+    "sorting_network": ("from monotonicnetworks import GroupSort",
+                        "torch.nn.Sequential(torch.nn.Linear(256, 1024), GroupSort(512), torch.nn.Linear(1024, 256))",
+                        "torch.rand(16384, 256)", "torch.rand(8, 256)"),
+}  # fmt: skip
+
+SETS = {"second": SECOND, "third": THIRD, "fourth": FOURTH, "fifth": FIFTH}
+
 
 def text(name: str, small: bool) -> str:
     """Return a task file."""
-    imported, made, large_inputs, small_inputs = {**TASKS, **SECOND, **THIRD, **FOURTH}[name]
+    imported, made, large_inputs, small_inputs = {name: one for blocks in (TASKS, *SETS.values()) for name, one in blocks.items()}[name]
     arguments = ", ".join("xy"[: 1 + ("), torch" in small_inputs)])
     lines = [
         f'"""{name}, of a package."""', "", "import torch", imported, "", "", "class Model(torch.nn.Module):", "    def __init__(self):",
@@ -122,13 +149,12 @@ def main() -> None:
     """Write the files."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--second", action="store_true")
-    parser.add_argument("--third", action="store_true")
-    parser.add_argument("--fourth", action="store_true")
+    for which, blocks in SETS.items():
+        parser.add_argument(f"--{which}", action="store_const", dest="blocks", const=blocks, default=TASKS)
     parser.add_argument("--small", action="store_true")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    for name in FOURTH if options.fourth else THIRD if options.third else SECOND if options.second else TASKS:
+    for name in options.blocks:
         (options.folder / f"{name}.py").write_text(text(name, options.small))
 
 

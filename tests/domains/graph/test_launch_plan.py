@@ -6,8 +6,11 @@ import inspect
 import operator
 import os
 import shutil
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +20,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from benchmarks.kernels.planned import Planned, install
+from benchmarks.kernels.planned import LAUNCH, Planned, install
 from tests.domains.graph.techniques.exactness import captured
 from tests.domains.graph.test_cpp import TEXT
 from warpwright.base import Action
@@ -272,6 +275,75 @@ def test_the_drivers_error_is_raised_and_a_thread_without_context_is_given_one()
     with pytest.raises(RuntimeError, match="error 201"):
         called(names, x)
     called(names, x)
+
+
+# --- as a graph ------------------------------------------------------------------------------------------------------
+
+
+def test_launches_are_recorded_once_and_given_new_pointers_where_these_differ() -> None:
+    x = torch.randn(48, 64)
+    names, made = program(planned(chain, x))
+    made.recording = True
+    made.functions = (LAUNCH(lambda *given: 1), *made.functions[1:])  # not one by one
+    called(names, x)
+    steps = len(next(value for name, value in names.items() if name.endswith("_table")).steps)
+    assert made.driver.told == ["recorded", "launched"] and len(made.told) == steps >= 3
+    made.driver.told.clear()
+    kept = called(names, x + 1)
+    assert made.driver.told[-1] == "launched" and "recorded" not in made.driver.told and "node 1" in made.driver.told
+    again = called(names, torch.zeros_like(x))
+    assert not torch.equal(kept, again)
+
+
+def test_what_cannot_be_recorded_is_launched_one_by_one() -> None:
+    x = torch.randn(48, 64)
+    names, made = program(planned(chain, x))
+    made.recording, made.driver.capturing = True, 1
+    called(names, x)
+    assert made.driver.told == [] and len(made.told) == 3
+    made.driver.capturing, made.driver.failures = 0, [201]
+    called(names, x)
+    assert made.driver.told[-1] == "launched" and "context 5" in made.told
+    made.driver.failures, made.driver.told = [999, 999], []
+    for _ in range(2):  # it is not tried again
+        made.told.clear()
+        called(names, x)
+        assert len(made.told) == 3 and "launched" not in made.driver.told
+    assert made.driver.failures == [999]
+
+
+def test_one_kernel_is_no_graph() -> None:
+    x = torch.randn(48, 64)
+    names, made = program(planned(lambda model, x: torch.softmax(x * model.w, 1), x))
+    made.recording = True
+    torch.manual_seed(0)
+    names["optimized"](x, Of(chain).w.detach())
+    assert made.driver.told == [] and len(made.told) == 1
+
+
+def test_the_nodes_are_laid_out_as_the_drivers_header_says(tmp_path: Any) -> None:
+    header = next((path for root in sys.path for path in Path(root).glob("triton/backends/nvidia/include/cuda.h")), None)
+    if header is None:
+        pytest.skip("there is no cuda.h: pip install triton")
+    names = {"kernel": "func", "grid": "gridDimX", "block": "blockDimX", "shared": "sharedMemBytes", "places": "kernelParams", "extra": "extra"}
+    names |= {"other_kernel": "kern", "context": "ctx"}
+    memset = {"address": "dst", "pitch": "pitch", "value": "value", "element": "elementSize", "width": "width", "height": "height"}
+    kinds = (("kernel_node", "CUDA_KERNEL_NODE_PARAMS_v2", names), ("memset_node", "CUDA_MEMSET_NODE_PARAMS", memset))
+    asked = "".join(
+        f"_Static_assert(sizeof({own}) == sizeof({theirs}), \"\");\n"
+        + "".join(f"_Static_assert(offsetof({own}, {a}) == offsetof({theirs}, {b}), \"\");\n" for a, b in fields.items())
+        for own, theirs, fields in kinds
+    )
+    calls = "cuGraphCreate, cuGraphAddKernelNode, cuGraphAddMemsetNode, cuGraphInstantiateWithFlags, cuGraphExecKernelNodeSetParams, "
+    calls += "cuGraphExecMemsetNodeSetParams, cuGraphLaunch, cuStreamIsCapturing"
+    asked += f"const void* known[] = {{{', '.join(f'(const void*){one.strip()}' for one in calls.split(','))}}};\n"
+    source = tmp_path / "check.c"
+    source.write_text(f"{launch_plan.LAUNCH_SOURCE}\n#include <cuda.h>\n{asked}")
+    compiler = next(path for name in ("cc", "gcc", "clang") if (path := shutil.which(name)))
+    made = tmp_path / "check.o"
+    subprocess.run([compiler, "-x", "c", "-Wall", "-Werror", "-I", str(header.parent), "-c", str(source), "-o", str(made)], check=True)
+    text = made.read_bytes()
+    assert b"cuGraphAddKernelNode_v2" in text and b"cuGraphExecKernelNodeSetParams_v2" in text and b"cuGraphAddMemsetNode" in text
 
 
 # --- among the techniques --------------------------------------------------------------------------------------------

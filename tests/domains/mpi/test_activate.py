@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from interpreters import ROOT, environment
 
+from warpwright import cli
 from warpwright.domains.mpi import activate
 from warpwright.errors import UsageError
 
@@ -68,3 +69,12 @@ def test_the_steps_of_a_gpu_run_without_one(python: str, tmp_path: Path) -> None
     command = [python, "-m", "benchmarks.mpi.gpu_steps", "--dry", "--out", str(tmp_path)]
     process = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment(), cwd=ROOT)
     assert process.returncode == 0 and process.stdout.endswith("0 failed\n"), process.stdout[-3000:]
+
+
+@pytest.mark.parametrize(
+    ("command", "seen"),
+    [([], "saw none; warpwright mpi run -- mpiexec"), (["mpiexek", "-n", "2", "./program"], "saw mpiexek, which is not on the PATH; install")],
+)
+def test_a_launcher_that_is_not_there_is_named(command: list[str], seen: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["mpi", "run", "--", *command]) == 2
+    assert seen in capsys.readouterr().err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,8 +13,9 @@ from domains.rgnn.layers import graph
 from domains.rgnn.translated import launches_of
 
 from warpwright.domains.rgnn import models
-from warpwright.domains.rgnn.attention import kernels, layer, of_rows
+from warpwright.domains.rgnn.attention import in_place, kernels, layer, of_rows
 from warpwright.domains.rgnn.attention.layer import attention, run
+from warpwright.domains.rgnn.emit.own import kinds, products
 from warpwright.domains.rgnn.front import trace
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.interpret import interpret
@@ -134,3 +136,32 @@ def test_a_graph_with_fewer_pairs_of_destinations_or_no_edges_keeps_the_usual_ke
     module = HGTConv(8, 8, (["a"], [("a", "to", "a")]))
     module({"a": torch.randn(9, 8)}, {("a", "to", "a"): every})
     assert len(taken) == wanted
+
+
+@pytest.mark.compiler
+def test_a_small_graphs_forward_is_from_nodes_own_rows(launches: kernels.Launches, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    counts = {"a": 70, "b": 9, "c": 5}
+    relations = [("a", "to", "b"), ("b", "to", "a"), ("a", "to", "c"), ("c", "self", "c"), ("b", "none", "c")]
+    model = HGTConv(12, 8, (list(counts), relations))
+    for x in (*model.p_rel.values(), *model.skip.values()):
+        x.data.normal_()
+    edges = {kind: torch.stack([torch.randint(counts[kind[side]], (60,)) for side in (0, 2)]) for kind in relations[:4]}
+    rows = {kind: torch.randn(n, 12) for kind, n in counts.items()}
+    asked, (pairs,) = list[int](), launches_of([products.OF_ROWS])
+    of_kinds = launches_of(kinds.OWN)
+    with torch.no_grad():
+        wanted = model.double()({kind: x.double() for kind, x in rows.items()}, edges)
+        model = model.float()
+        monkeypatch.setattr(hgt, "by_kind", lambda x, counts, columns: kinds.Kinds(of_kinds, counts))
+        monkeypatch.setattr(in_place, "launches", lambda device: launches)
+        monkeypatch.setattr(products, "OF_ROWS", SimpleNamespace(launcher=lambda device: lambda *given: (asked.append(1), pairs(*given))))
+        for options, times in ((Options(attend=True), 1), (Options(attend=True, reorder=False), 0), (Options(attend=False), 0)):
+            model.options, asked[:] = options, []
+            found = model(rows, edges)
+            assert len(asked) == times
+            for kind, x in wanted.items():
+                assert (found[kind].double() - x).norm() <= 3e-6 * x.norm()
+    model.options = Options(attend=True)
+    model(rows, edges)
+    assert not asked  # a backward would read keys and values of nodes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -63,17 +64,18 @@ def test_some_types_have_the_rows_of_these_alone() -> None:
 
 @pytest.mark.parametrize("place", [0, 1])
 def test_rows_that_lie_between_addresses_of_16_bytes_are_moved_or_left_to_torch(monkeypatch: pytest.MonkeyPatch, place: int) -> None:
-    given: list[torch.Tensor] = []
+    given: list[int] = []
 
     def launch(_: int, *arguments: Any) -> None:
-        given.extend(x for x in arguments if isinstance(x, torch.Tensor) and x.dtype is torch.float32)
+        given.extend(x.data_ptr() for x in arguments if isinstance(x, torch.Tensor) and x.dtype is torch.float32)
+        given.extend(address for x in arguments if isinstance(x, bytes) for address in struct.unpack(f"{kinds.PLACES}Qq", x)[:-1])
 
     def lying(*shape: int) -> torch.Tensor:
         return torch.zeros(64)[place : place + torch.Size(shape).numel()].view(shape)
 
     x, bias, weight = lying(3, 8), lying(8), torch.zeros(8, 8)
     kinds.Kinds((launch,) * 6, (3,)).mixed(x, lying(3, 8), torch.zeros(1, 8, 8), torch.zeros(1, 8), torch.zeros(1))
-    assert given and not any(y.data_ptr() % ALIGNED for y in given)
+    assert len(given) > kinds.PLACES and not any(address % ALIGNED for address in given)
     monkeypatch.setattr(kinds, "_launches", lambda device: (launch,))
     monkeypatch.setattr(kinds, "takes", lambda x, columns: True)
     for bias_, out in ((bias, None), (None, lying(3, 8))):
@@ -115,3 +117,26 @@ def test_a_layer_and_its_gradients_are_those_without_them(
     for a, b in zip(found, wanted, strict=True):
         if a is not None and b is not None:
             torch.testing.assert_close(a, b, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("relations", [RELATIONS, RELATIONS[:2]], ids=["all mixed", "one is no destination"])
+def test_rows_are_read_where_they_lie_without_gradients(
+    launches: tuple[Launch, ...], monkeypatch: pytest.MonkeyPatch, relations: list[tuple[str, str, str]]
+) -> None:
+    torch.manual_seed(0)
+    layer, counts = HGTConv(8, 8, (TYPES, relations)), {"a": 70, "b": 9, "c": 5}
+    edges = {kind: torch.stack([torch.randint(counts[kind[side]], (60,)) for side in (0, 2)]) for kind in relations}
+    rows, put_together = {kind: torch.randn(n, 8) for kind, n in counts.items()}, list[int]()
+    with torch.no_grad():
+        wanted = layer(rows, edges)
+    monkeypatch.setattr(hgt, "by_kind", lambda x, counts, columns: kinds.Kinds(launches, counts))
+    laid = hgt.laid
+    monkeypatch.setattr(hgt, "laid", lambda *given: put_together.append(1) or laid(*given))
+    for given, copies in ((rows, 0), ({**rows, "b": torch.randn(8, 9).t().copy_(rows["b"])}, 1)):  # what has gaps is put together, as before
+        put_together.clear()
+        with torch.no_grad():
+            found = layer(given, edges)
+        assert len(put_together) == copies and list(found) == list(wanted)
+        for kind, x in wanted.items():
+            torch.testing.assert_close(found[kind], x, rtol=2e-5, atol=2e-5)

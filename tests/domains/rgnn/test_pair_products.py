@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from domains.rgnn.translated import launch_of
+from domains.rgnn.translated import launch_of, launches_of
 
 from warpwright.domains.rgnn.emit.own import products
 from warpwright.domains.rgnn.emit.own.kernel import Launch
@@ -40,3 +40,10 @@ def test_what_it_does_not_take_is_left() -> None:
     assert not products.takes([wide]) and not products.takes([odd]) and not products.takes([plain, wide]) and not products.takes([])
     assert not products.takes([products.Side(plain.rows.double(), plain.weight.double())])
     assert products.takes([plain, plain]) and products.messages(index, [plain]) is None  # no GPU
+
+
+@pytest.mark.compiler
+def test_the_check_of_rows_passes_with_the_kernel_and_not_without() -> None:
+    (launch,) = launches_of([products.OF_ROWS])
+    assert products.right_of_rows(launch, torch.device("cpu"))
+    assert not products.right_of_rows(lambda *_: None, torch.device("cpu"))

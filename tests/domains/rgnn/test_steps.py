@@ -36,9 +36,9 @@ class Calls(TorchDispatchMode):
 class Again:
     """What a CUDA graph is to its caller: it runs with the Python objects that it saw, and `out` is memory that each replay writes."""
 
-    def __init__(self, function: Callable[[], Sequence[torch.Tensor]], stream: Any) -> None:
+    def __init__(self, function: Callable[[], Sequence[torch.Tensor]], pool: Any = None, stream: Any = None) -> None:
         self.function = function
-        self.out = [x.clone() for x in function()]
+        self.out = list(function())
         self.places = [(x, x.grad) for x in PARAMETERS if x.grad is not None]
         MADE.append(self)
 
@@ -283,3 +283,58 @@ def test_versions_see_writes_and_the_end_of_edges_and_keep_none_alive() -> None:
     assert whole() is None and known.same()  # without the garbage collector
     del edges
     assert not known.same() and not known.others
+
+
+def lending(step: Callable[..., Any], model: torch.nn.Module, *given: torch.Tensor) -> CapturedStep:
+    """Return a step that lends its results, recorded."""
+    recorded = captured(model, step, lend=True)
+    for _ in range(AFTER + 1):
+        recorded(*given)
+    return recorded
+
+
+def test_results_are_lent_and_a_held_one_stays_as_it_is() -> None:
+    torch.manual_seed(0)
+    model = torch.nn.Linear(3, 5)
+    with torch.no_grad():
+        step = lending(lambda x: (model(x), x[:1] + 1), model, torch.randn(4, 3))
+        places, held = set[int](), []
+        for _ in range(6):  # `out = step(x)` holds one while the other is written
+            x = torch.randn(4, 3)
+            out = step(x)
+            torch.testing.assert_close(list(out), [model(x), x[:1] + 1])
+            places.add(out[0].data_ptr())
+            assert out[0].untyped_storage().data_ptr() == out[1].untyped_storage().data_ptr() and not out[0]._is_view()
+        assert len(places) == 2
+        for _ in range(4):
+            x = torch.randn(4, 3)
+            results = step(x)
+            held.append((results[0][1:], model(x)[1:]))  # a view holds it too
+            results[1].fill_(7.0)
+        assert len({y.untyped_storage().data_ptr() for y, _ in held}) == 4
+        for y, wanted in held:
+            torch.testing.assert_close(y, wanted)
+
+
+def test_what_something_else_has_and_what_makes_gradients_is_not_lent() -> None:
+    model, kept, x = torch.nn.Linear(3, 3), list[torch.Tensor](), torch.randn(4, 3)
+
+    def keeping(x: torch.Tensor) -> torch.Tensor:
+        kept[:] = [model(x)]
+        return kept[0]
+
+    def training(x: torch.Tensor) -> torch.Tensor:
+        with torch.enable_grad():
+            model.zero_grad()
+            loss = model(x).square().mean()
+            loss.backward()
+        return loss
+
+    with torch.no_grad():
+        for function in (keeping, training):
+            recorded = lending(function, model, x).recorded
+            assert recorded is not None and not recorded.lent
+        lent = lending(lambda x: model(x), model, x).recorded
+        assert lent is not None and len(lent.lent) == 2
+    graded = lending(training, model, x).recorded
+    assert graded is not None and not graded.lent

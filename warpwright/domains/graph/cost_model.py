@@ -25,10 +25,11 @@ from warpwright.domains.graph.cuda import windows
 from warpwright.domains.graph.cuda.kernel import CudaKernel
 from warpwright.domains.graph.cuda.launches import Launches
 from warpwright.domains.graph.cuda.scans import SCANS
-from warpwright.domains.graph.ir import GraphIR, argument, aten, foldable, is_op, is_tensor, placeholders, shape, value
+from warpwright.domains.graph.ir import GraphIR, argument, aten, dtype, foldable, is_op, is_tensor, placeholders, shape, value
 from warpwright.domains.graph.techniques.algebra import einsum
 from warpwright.domains.graph.techniques.convolutions.convolution import Convolution
 from warpwright.domains.graph.techniques.convolutions.convolution import read as convolution_of
+from warpwright.domains.graph.techniques.convolutions.ends import Ended
 
 
 @dataclass(frozen=True)
@@ -45,20 +46,28 @@ class Rates:
 
 CONVOLUTIONS = {"direct tf32": 68e12, "direct tf32x3": 39e12, "few channels": 60e12, "few channels, 3 axes": 12e12, "3 axes": 40e12,
                 "groups": 5e12, "transposed groups": 4e12, "direct long sums": 16e12, "half, few channels, 3 axes": 60e12,
-                "transposed, few channels, 3 axes": 1.6e12, "implicit half": 550e12, "implicit float32": 165e12}  # fmt: skip
+                "transposed, few channels, 3 axes": 1.6e12, "implicit half": 550e12, "implicit float32": 165e12,
+                "rows half": 200e12, "rows float32": 70e12, "pointwise tf32": 120e12, "pointwise tf32x3": 45e12}  # fmt: skip
 """`direct_convolution`: 16 channels to 64 of 128 x 254 x 254 (L2-25) took 2.24 and 3.86 ms on an H200. And cuDNN's where they are not near the
 tensor cores' rate: 8 channels to 64 in TF32 (L2-57) took 0.31 ms; over three axes it has no TF32 kernel, and with few channels 8 to 14 TFLOPS;
 transposed ones in four groups took 2.5, 2.0 and 5.7 ms for 6, 14 and 8 GFLOP (L1-72, 73, 75); their phases, ordinary ones, ran at 4 to 21 TFLOPS.
 Sums of 315 terms (L1-60) took `direct_convolution` 8.5 ms for 139 GFLOP. cuDNN in float16, over three axes, of three channels made eight: 2.7 and
 3.7 ms for 105 and 371 GFLOP (L1-54, 60). Transposed of 3 channels: L2-60 and 89, of 5.4 GFLOP, took torch.compile 4.4 and 4.1
 ms, most of it there. `implicit_convolution`: what is left of its kernels' times (results/implicit_convolution_h200)
-without their bytes, which hardly overlap the products: L2-1 0.79 ms, L1-62 0.91, L1-63 4.5, 512 channels to 512 0.23."""
+without their bytes, which hardly overlap the products: L2-1 0.79 ms, L1-62 0.91, L1-63 4.5, 512 channels to 512 0.23. "rows" (of an image, with
+zeros) and "pointwise" are guesses between those and `direct_convolution`'s."""
+OF_TAPS = 8.0
+"""Operations at that rate that a tap of a depthwise convolution before one of one tap takes for each of its elements: four bytes from L1."""
 ATTENTION = {"flash float32": 145e12, "flash float32, part": 80e12, "flash float32, wide": 37e12, "flash tf32": 200e12, "flash half": 400e12,
              "flash half, part": 250e12, "library float32": 38e12, "library float32, part": 29e12, "library half": 550e12,
-             "library half, part": 250e12}  # fmt: skip
+             "library half, part": 250e12, "flash float32, beyond 256": 110e12, "flash tf32, beyond 256": 180e12, "flash half, beyond 256": 300e12,
+             "library float32, beyond 256": 25e12, "library half, beyond 256": 100e12}  # fmt: skip
+FLASH = ("flash_attention", "flash_wide", "flash_forward")
+BACKWARD_PRODUCTS = 3.5
+"""Products of `flash_backward` over those of the forward: its scores and their gradients are made twice, for dq and for dk and dv."""
 """`flash_attention`, and the library's call, on an H200 (results/attention_h200). "part": ours with a bias, a mask or less than all pairs, of those
 that are seen (float32 73 to 88 TFLOP/s of 1,024 keys, bfloat16 206 to 326, causal alone 394); the library's with a mask, of all pairs (27 to 31, 219
-to 312). "wide": heads of more than 128 numbers. TF32 was measured causal alone."""
+to 312). "wide": heads of more than 128 numbers. TF32 was measured causal alone. "beyond 256": `flash_wide`, predicted."""
 SPREAD = 5.0
 """Passes over k and v, spread to all query heads, that the library's call takes in float32 where heads share keys: it has no kernel for that there.
 Decoding with 8 of 32 heads and 4,096 keys took 2.95 ms on an H200, `flash_attention` 0.19."""
@@ -139,7 +148,7 @@ def call_seconds(node: fx.Node, rates: Rates) -> float:
     if is_op(node, aten.convolution.default) and node.args[6] and max(node.args[3]) > 1:  # type: ignore[arg-type, operator, type-var]
         arithmetic /= PLANNED_TRANSPOSED
     if getattr(node.target, "__name__", "").startswith("implicit_convolution"):
-        again += bytes_of(node) - _size(node.args[0]) + _scattered(node)  # type: ignore[arg-type]
+        again += bytes_of(node) + _scattered(node)
         return again / rates.memory + arithmetic + launches(node, rates) * rates.launch
     return max(bytes_of(node) / rates.memory, arithmetic) + again / rates.memory + launches(node, rates) * rates.launch
 
@@ -158,8 +167,8 @@ def launches(node: fx.Node, rates: Rates | None = None) -> float:
         return 3  # zeros, and two that cut, of which one does nothing as a rule
     if is_op(node, aten.topk.default, aten.histc.default):
         return 2  # one finds them, one sorts them; one sets the counts to zero
-    if getattr(node.target, "__name__", "") == "flash_attention":
-        return 2  # one cuts float32 operands in halves
+    if getattr(node.target, "__name__", "") in FLASH:
+        return 2 if node.target.__name__ == "flash_attention" else 5  # type: ignore[union-attr]  # some cut float32 operands in halves
     if is_op(node, aten.sort, aten.argsort):
         return 3  # one copies the rows, one fills in the places
     return max(1, recurrent.launches(node)) + (on_gpu and _adds_bias(node))
@@ -192,7 +201,11 @@ def bytes_of(node: fx.Node) -> float:
     """Return the bytes that a call moves."""
     moved = float(sum(_size(arg) for arg in node.all_input_nodes) + _size(node))
     name = getattr(node.target, "__name__", "")
-    if name == "flash_attention" and node.args[16][4]:  # type: ignore[index]
+    if isinstance(node.target, Ended):
+        return moved - _unread(node)
+    if name == "flash_wide":  # scores are written, and read for each slice of v
+        moved += 4.0 * math.prod(shape(node.args[0])[:-1]) * shape(node.args[1])[-2] * (1 + math.ceil(shape(node)[-1] / 256))  # type: ignore[arg-type]
+    if name in FLASH and node.args[16][4]:  # type: ignore[index]
         moved += 2.0 * sum(_size(arg) for arg in node.args[:3])  # type: ignore[misc, arg-type]
     if name == "tf32_split":
         return SPLIT_PASSES * _size(node.args[0])  # type: ignore[arg-type]
@@ -219,6 +232,17 @@ def bytes_of(node: fx.Node) -> float:
     elif is_op(node, *SCANS):
         moved *= SCANS_READ
     return moved
+
+
+def _unread(node: fx.Node) -> float:
+    """Return the bytes of what a convolution's kernel is given or returns and does not touch: x, where it reads the cut; the rest of a larger one."""
+    target: Any = node.target
+    into, within = node.args[target.place_of_into : target.place_of_into + 2]
+    unread = _size(node.args[0]) if target.function == "implicit_convolution" else 0  # type: ignore[arg-type]
+    if within:
+        own = shape(node.args[2])[1] if target.function == "implicit_convolution" else shape(node.args[1])[0]  # type: ignore[arg-type]
+        unread += int(_size(node) * (within[0] - own) // within[0])  # type: ignore[index, operator, arg-type]
+    return float(unread + (_size(into) if isinstance(into, fx.Node) else 0))
 
 
 def _scattered(node: fx.Node) -> float:
@@ -253,10 +277,10 @@ def _planes(node: fx.Node) -> float:
 def operations_of(node: fx.Node) -> tuple[str, float]:
     """Return the kind of a call's product and its multiplications and additions; 0 for what is no product."""
     name = getattr(node.target, "__name__", "")
-    if is_op(node, *_PRODUCTS) or name in ("int8_linear", "tf32x3"):
+    if is_op(node, *_PRODUCTS) or name in ("int8_linear", "tf32x3", "half_product"):
         a: Any = node.args[1] if is_op(node, aten.addmm.default, aten.baddbmm.default) else node.args[0]
         inner = shape(a)[-1] // (2 if name == "tf32x3" else 1)
-        kind = {"int8_linear": "int8_slices", "tf32x3": "tf32x3"}.get(name, _KINDS.get(value(node).dtype, "float32"))
+        kind = {"int8_linear": "int8_slices", "tf32x3": "tf32x3", "half_product": "half"}.get(name, _KINDS.get(value(node).dtype, "float32"))
         return kind, (8.0 if kind == "complex" else 2.0) * math.prod(shape(node)) * inner
     if name.startswith("fft_") and is_tensor(node) and is_tensor(node.args[0]):
         return "fft", _transform(node)
@@ -276,7 +300,13 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
     if name.startswith("implicit_convolution"):
         cut: Any = node.args[2]
         places = math.prod(shape(node.args[0])[2:] if node.args[11] else node.args[9]) * shape(node.args[0])[0]  # type: ignore[arg-type]
-        return f"implicit {'half' if node.args[5] == 1 else 'float32'}", 2.0 * places * math.prod(shape(cut)[1:])
+        kind = "rows" if shape(cut)[-2] != node.args[6][-1] else "implicit"  # type: ignore[index, arg-type]
+        return f"{kind} {'half' if node.args[5] == 1 else 'float32'}", 2.0 * places * math.prod(shape(cut)[1:])
+    if name.startswith("pointwise_convolution"):
+        first: Any = node.args[8]
+        places = math.prod(node.args[5]) * shape(node.args[0])[0]  # type: ignore[arg-type]
+        each = 2.0 * math.prod(shape(node.args[1])) + (OF_TAPS * math.prod(shape(first[0])) if first else 0.0)  # type: ignore[arg-type]
+        return f"pointwise {node.args[3]}", places * each
     if is_op(node, aten.convolution.default):  # as a plan has it
         weight, out = node.args[1], node.args[0] if node.args[6] else node
         return "float32", 2.0 * shape(out)[0] * math.prod(shape(out)[2:]) * math.prod(shape(weight))  # type: ignore[arg-type]
@@ -286,16 +316,23 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
 
 def _attention(node: fx.Node) -> tuple[str, float] | None:
     """Return the same of an attention; where rows see only what is before them, half of the pairs are counted."""
-    ours = getattr(node.target, "__name__", "") == "flash_attention"
+    if getattr(node.target, "__name__", "") == "flash_backward":
+        q, k, v, causal, window = (node.args[at] for at in (1, 2, 3, 7, 9))
+        keys = min(float(shape(k)[-2]) * (0.5 if causal else 1.0), float(window or math.inf))  # type: ignore[arg-type]
+        pairs = math.prod(shape(q)[:-1]) * keys * (shape(q)[-1] + shape(v)[-1])  # type: ignore[arg-type]
+        return f"flash {'float32' if dtype(q) == torch.float32 else 'half'}, part", 2.0 * BACKWARD_PRODUCTS * pairs  # type: ignore[arg-type]
+    ours = getattr(node.target, "__name__", "") in FLASH
     if not ours and not is_op(node, aten.scaled_dot_product_attention.default):
         return None
     q, k, v = node.args[:3]
-    causal, half = node.args[4] if ours else argument(node, "is_causal"), value(node).dtype != torch.float32
+    causal, half = node.args[4] if ours else argument(node, "is_causal"), dtype(q) != torch.float32  # type: ignore[arg-type]
     keys = float(shape(k)[-2]) * (0.5 if causal else 1.0)  # type: ignore[arg-type]
     if ours and node.args[6]:
         keys = min(keys, float(node.args[6]))  # type: ignore[arg-type]
     sizes = shape(q)[-1], shape(v)[-1]  # type: ignore[arg-type]
     kind = "half" if half else "tf32" if ours and node.args[14] == 1 else "float32"
+    if max(sizes) > 256:
+        return f"{'flash' if ours else 'library'} {kind}, beyond 256", 2.0 * math.prod(shape(q)[:-1]) * keys * sum(sizes)  # type: ignore[arg-type]
     wide, part = ours and kind == "float32" and max(sizes) > 128, _is_in_part(node, ours)
     kind += ", wide" if wide else ", part" if part and kind != "tf32" else ""
     return f"{'flash' if ours else 'library'} {kind}", 2.0 * math.prod(shape(q)[:-1]) * keys * sum(sizes)  # type: ignore[arg-type]

@@ -56,6 +56,12 @@ _NORMS = """
 """Written out only where they may join a kernel: torch's own are fast alone."""
 
 
+WITH_GRADIENT: dict[Any, Any] = {}
+"""Generated functions of a graph that have gradients of their own -> what autograd runs in their place while a step is recorded."""
+IN_STEPS: dict[Any, Any] = {}
+"""The operators that are recorded then -> the generated functions that the graph calls for them."""
+
+
 class StopGradient:
     """x.detach() as a call that no rewrite takes for one that does nothing."""
 
@@ -167,7 +173,8 @@ def _run(ir: GraphIR, values: Sequence[Any], device: torch.device) -> tuple[tupl
             if getattr(node.target, "namespace", "") == recurrent.NAMESPACE:
                 raise RuntimeError(f"{node.target} is one call, whose gradient only autograd knows")
             with torch.set_grad_enabled(not written(node) or bool(node.users)):  # statistics have no gradients
-                env[node] = node.target(*on_device(args, device), **on_device(kwargs, device))
+                function = WITH_GRADIENT.get(node.target, node.target)
+                env[node] = function(*on_device(args, device), **on_device(kwargs, device))
     return tuple(env[node] if isinstance(node, fx.Node) else node for node in ir.results), [sources[name] for name in training.wanted]
 
 
@@ -218,7 +225,8 @@ def _joined(ir: GraphIR, traced: fx.GraphModule, ends: tuple[int, ...], shapes: 
         else:
             args, kwargs = fx.map_arg((node.args, node.kwargs), twin.__getitem__)
             meta = torch.device("meta")
-            new = graph.create_node(node.op, node.target, on_device(args, meta), on_device(kwargs, meta), name=node.name)
+            target = IN_STEPS.get(node.target, node.target)
+            new = graph.create_node(node.op, target, on_device(args, meta), on_device(kwargs, meta), name=node.name)
             twin[node] = new
     propagate(graph)
     tidy(graph)

@@ -2,7 +2,7 @@
 
 Building reads the device once (the two numbers of pairs); nothing afterwards waits for it. Everything but the sort by relation and destination is
 made when it is first asked for and kept. On a GPU edges are sorted by counting where there are few keys (sorting/counting.py). `of` keeps indices by
-the identity and version of the edge tensors.
+the identity, version and place of the edge tensors.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from warpwright.domains.rgnn import tensors
 from warpwright.domains.rgnn.lattice import Domain
@@ -84,6 +85,8 @@ class Index:
         self.kept: dict[Any, Any] = {}
         """What `keep` keeps."""
         self.given: torch.Tensor | None = None
+        self.memories: list[StorageWeakRef] = []
+        """Of the edge tensors that it is kept for: `edge_index.data = other` gives the old one back, and the next may lie at its address."""
         self.counted: counting.Sorted | None = None
         """What counting gave: its arrays are taken from there when they are asked for."""
         self.beside_counts: Mapping[Any, Callable[[Any], Any]] = {}
@@ -284,6 +287,14 @@ def uncompiled(function: Function) -> Function:
     return disabled
 
 
+Told = tuple[int, int, torch.Size, tuple[int, ...]]
+
+
+def told(tensor: torch.Tensor) -> Told:
+    """Return a tensor's version and place: writes that torch tells change the first, other memory the second."""
+    return 0 if tensor.is_inference() else tensor._version, tensor.data_ptr(), tensor.shape, tensor.stride()
+
+
 def of(edge_tensors: Sequence[torch.Tensor], sizes: tuple[int, ...], make: Callable[[Callable[[], None]], Index]) -> Index:
     """Return make(tidy), or what it gave for the same tensors at the same version and the same sizes. For calls that torch.compile does not trace.
 
@@ -291,9 +302,9 @@ def of(edge_tensors: Sequence[torch.Tensor], sizes: tuple[int, ...], make: Calla
     """
     if len(edge_tensors) >= MANY and (found := _known_of_many(edge_tensors, sizes)) is not None:
         return found
-    key = (*((id(t), 0 if t.is_inference() else t._version) for t in edge_tensors), sizes)
+    key = (*((id(t), told(t)) for t in edge_tensors), sizes)
     kept = _KEPT.get(key)
-    if kept is not None and all(ref() is t for ref, t in zip(kept[0], edge_tensors, strict=True)):
+    if kept is not None and all(ref() is t for ref, t in zip(kept[0], edge_tensors, strict=True)) and not any(m.expired() for m in kept[1].memories):
         with contextlib.suppress(KeyError):  # another thread's graphs may have taken its place
             _KEPT.move_to_end(key)
         _watch(key, *kept)
@@ -312,6 +323,7 @@ def of(edge_tensors: Sequence[torch.Tensor], sizes: tuple[int, ...], make: Calla
 
     index = make(tidy)
     tidy()
+    index.memories = [StorageWeakRef(t.untyped_storage()) for t in edge_tensors]
     _KEPT[key] = refs, index
     _watch(key, refs, index)
     return index
@@ -343,21 +355,21 @@ def _remember_many(edge_tensors: Sequence[torch.Tensor], sizes: tuple[int, ...],
     """Remember a graph of many edge tensors that is asked for again."""
     if len(edge_tensors) < MANY or any(t.is_inference() for t in edge_tensors):
         return
-    versions = Versions([(tuple(version for _, version in key[:-1]), refs, None)])
+    versions = Versions([(tuple(own for _, own in key[:-1]), refs, None)])
     _OF_MANY[id(edge_tensors[0]), sizes] = [*map(id, edge_tensors)], versions, key
     while len(_OF_MANY) > MOST_OF_MANY:
         _OF_MANY.popitem(last=False)
 
 
-Watched = list[tuple[tuple[int, ...], list[Any], Any]]
-"""Graphs that were asked for: the versions of their edge tensors, weak references to these, and the index. What is mentioned has no edges."""
+Watched = list[tuple[tuple[Told, ...], list[Any], Any]]
+"""Graphs that were asked for: what was told of their edge tensors, weak references to these, and the index. What is mentioned has no edges."""
 
 _WATCHING: list[Watched] = []
 
 
 def _watch(key: tuple[Any, ...], tensors: list[Any], index: Index) -> None:
     for watching in _WATCHING:
-        watching.append((tuple(version for _, version in key[:-1]), tensors, index))
+        watching.append((tuple(own for _, own in key[:-1]), tensors, index))
 
 
 def mention(kept: Kept) -> Kept:
@@ -379,22 +391,27 @@ def watched() -> Iterator[Watched]:
 
 
 class Versions:
-    """The edge tensors of graphs at the versions at which they were asked for. They are not kept alive."""
+    """The edge tensors of graphs as they were when they were asked for. They are not kept alive."""
 
     def __init__(self, graphs: Watched) -> None:
         self.kept = [index for _, _, index in graphs]
         """What a recording reads."""
-        pairs = {(id(ref), version): (ref, version) for versions, tensors, _ in graphs for ref, version in zip(tensors, versions, strict=True)}
-        there = [(t, version) for ref, version in pairs.values() if (t := ref()) is not None]
-        told = [(t, version) for t, version in there if not t.is_inference()]
-        self.others = [t.detach() for t, _ in told]
-        """Other names of the tensors that have a version, which they share; given back with the first tensor that goes."""
-        self.versions = [version for _, version in told]
+        pairs = {(id(ref), own): (ref, own) for all_told, tensors, _ in graphs for ref, own in zip(tensors, all_told, strict=True)}
+        there = [(t, own) for ref, own in pairs.values() if (t := ref()) is not None]
+        self.told = [own for _, own in there]
+        self.others = [t.detach() for t, _ in there if not t.is_inference()]
+        """Other names of the tensors that have a version, which they share, and of the memory that they had; given back with the first tensor that
+        goes."""
         self.at_once: tensors.Versions | None = None
         """The same, to be asked in one call."""
         self.gone = [True] * (len(there) < len(pairs))
         dropped = functools.partial(_dropped, self.gone, self.others)  # no method: with it this would wait for the garbage collector
         self.refs = [weakref.ref(t, dropped) for t, _ in there]
+
+    @classmethod
+    def of(cls, edge_tensors: Sequence[torch.Tensor]) -> Versions:
+        """Return tensors as they are now."""
+        return cls([(tuple(map(told, edge_tensors)), [weakref.ref(t) for t in edge_tensors], None)])
 
     def there(self) -> list[torch.Tensor]:
         """Return those that are there."""
@@ -406,10 +423,10 @@ class Versions:
             return False
         if self.at_once is not None:
             return self.at_once.same()
-        if [t._version for t in self.others] != self.versions:
+        if [told(t) for t in self.there()] != self.told:
             return False
-        library = tensors.library(self.others[0]) if self.others else None
-        self.at_once = None if library is None else tensors.Versions(library, self.others)
+        library = tensors.library(self.others[0]) if len(self.others) == len(self.refs) > 0 else None
+        self.at_once = None if library is None else tensors.Versions(library, self.refs, self.others)
         return True
 
 

@@ -69,12 +69,24 @@ extern "C" int hold_values(PyObject* tables, PyObject* values) {
   return 1;
 }
 
-// Are the tensors of a list, which all have versions, at these?
-extern "C" int at_versions(const int64_t* versions, PyObject* list) {
+// Are the tensors that weak references name there, at these versions, and do they lie and read as their other names do?
+extern "C" int at_versions(const int64_t* versions, PyObject* refs, PyObject* others) {
   try {
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i)
-      if (THPVariable_Unpack(PyList_GET_ITEM(list, i))._version() != versions[i]) return 0;
-  } catch (...) {  // a tensor that has none
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(refs); ++i) {
+      PyObject* object = nullptr;
+#if PY_VERSION_HEX >= 0x030D0000
+      if (PyWeakref_GetRef(PyList_GET_ITEM(refs, i), &object) != 1) return 0;
+      Py_DECREF(object);  // a caller has it: Python's lock is held
+#else
+      object = PyWeakref_GetObject(PyList_GET_ITEM(refs, i));
+      if (object == Py_None) return 0;
+#endif
+      const at::Tensor &x = THPVariable_Unpack(object), &other = THPVariable_Unpack(PyList_GET_ITEM(others, i));
+      if (other._version() != versions[i] || x.const_data_ptr() != other.const_data_ptr() || x.sizes() != other.sizes() ||
+          x.strides() != other.strides())
+        return 0;
+    }
+  } catch (...) {  // a tensor without memory
     return 0;
   }
   return 1;

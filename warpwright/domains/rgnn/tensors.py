@@ -49,7 +49,8 @@ def loaded() -> ctypes.PyDLL:
     library = ctypes.PyDLL(str(path))
     library.remember.restype, library.remember.argtypes = ctypes.c_void_p, [ctypes.py_object]
     library.forget.restype, library.forget.argtypes = None, [ctypes.c_void_p]
-    library.holds.argtypes = library.at_versions.argtypes = [ctypes.c_void_p, ctypes.py_object]
+    library.holds.argtypes = [ctypes.c_void_p, ctypes.py_object]
+    library.at_versions.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.py_object]
     library.hold_values.argtypes = [ctypes.py_object, ctypes.py_object]
     return library
 
@@ -72,11 +73,26 @@ def right(library: ctypes.PyDLL) -> bool:
             given[1].data = change(given[1])
         if seen.holds(given):
             return False
-    x = torch.zeros(3)
-    versions = Versions(library, [x, x[1:]])
-    before = versions.same()
-    x.add_(1.0)
-    return before and not versions.same() and sees_values(library)
+    return sees_writes(library) and sees_values(library)
+
+
+def sees_writes(library: ctypes.PyDLL) -> bool:
+    """Does the library see each way in which edges become others?"""
+    changes: list[Any] = [
+        lambda x: x.add_(1.0), lambda x: setattr(x, "data", x.data.clone()), lambda x: setattr(x, "data", x.data[:2]),
+        lambda x: setattr(x, "data", x.data.view(3, 1)), lambda x: setattr(x, "data", x.data.as_strided((3,), (0,))),
+    ]  # fmt: skip
+    for change in [*changes, None]:
+        one, x = torch.zeros(3), torch.zeros(3)
+        versions = Versions(library, [weakref.ref(one), weakref.ref(x)], [one.detach(), x.detach()])
+        before = versions.same()
+        if change is None:
+            del x
+        else:
+            change(x)
+        if not before or versions.same():
+            return False
+    return True
 
 
 def sees_values(library: ctypes.PyDLL) -> bool:
@@ -106,15 +122,15 @@ class Seen:
 
 
 class Versions:
-    """Tensors at their versions of now."""
+    """Tensors, by weak references, with their versions and places of now, which other names of them have."""
 
-    def __init__(self, library: ctypes.PyDLL, tensors: list[torch.Tensor]) -> None:
-        self.library, self.tensors = library, tensors
-        self.versions = (ctypes.c_int64 * len(tensors))(*(x._version for x in tensors))
+    def __init__(self, library: ctypes.PyDLL, refs: list[Any], others: list[torch.Tensor]) -> None:
+        self.library, self.refs, self.others = library, refs, others
+        self.versions = (ctypes.c_int64 * len(others))(*(x._version for x in others))
 
     def same(self) -> bool:
-        """Are they at these?"""
-        return bool(self.library.at_versions(self.versions, self.tensors))
+        """Are all there, at these versions and places? `others` may be given back with the first that goes."""
+        return len(self.others) == len(self.refs) and bool(self.library.at_versions(self.versions, self.refs, self.others))
 
 
 def library(like: torch.Tensor) -> ctypes.PyDLL | None:

@@ -17,10 +17,11 @@ from random import Random
 from typing import Any
 
 from warpwright.base import Record
+from warpwright.search.llm.asking import Proposal, answers, evaluated
 from warpwright.search.llm.conversation import CONTRAST, Conversation, ModelOptions, ModelSearch, Tried, best_of, history_of
 from warpwright.search.llm.feedback import changes, errors_of
 from warpwright.search.llm.tuning import tuned
-from warpwright.search.moves import Proposer, Recipe, ask
+from warpwright.search.moves import Proposer, Recipe
 from warpwright.space import Space
 
 
@@ -93,26 +94,17 @@ class _Run:
                 return False
         return False
 
-    def candidates(self, about: dict[str, Any], note: str, batch: int) -> Generator[list[Recipe], list[Record], list[Tried]]:
+    def candidates(self, about: dict[str, Any], note: str, batch: int) -> Proposal:
         """Ask for a round's programs, then propose them; what was answered before the model failed is proposed all the same."""
-        texts: dict[str, str] = {}
-        for number in range(1, self.options.candidates + 1):
-            text = self.talk.program({**about, "number": number, "count": self.options.candidates, "depth": self.options.depth})
-            if text and text not in texts:
-                texts[text] = f"{note}, candidate {number}"
-            if self.talk.stopped:
-                self.search.stopped = self.talk.stopped
-                break
-        tried = yield from self.proposed(texts, about["source"], batch)
+        texts = answers(self.talk, {**about, "depth": self.options.depth}, self.options.candidates)
+        if self.talk.stopped:
+            self.search.stopped = self.talk.stopped
+        tried = yield from self.proposed({text: f"{note}, candidate {number}" for text, number in texts.items()}, about["source"], batch)
         return tried
 
-    def proposed(self, texts: dict[str, str], origin: str, batch: int) -> Generator[list[Recipe], list[Record], list[Tried]]:
-        """Propose texts, each with where it comes from in words; return what became of them."""
-        if not texts:
-            return []
-        recipes: list[Recipe] = [(self.talk.writing.action(text),) for text in texts]
-        records = yield from ask(recipes, batch)
-        tried = [Tried(text, record, where, origin) for (text, where), record in zip(texts.items(), records, strict=True)]
+    def proposed(self, texts: dict[str, str], origin: str, batch: int) -> Proposal:
+        """Propose texts, each with where it comes from in words, and remember what became of them."""
+        tried = yield from evaluated(self.talk, texts, origin, batch)
         self.tried += tried
         return tried
 

@@ -20,10 +20,11 @@ from typing import Any
 
 from warpwright.base import Record
 from warpwright.search.bandit import Arms
+from warpwright.search.llm.asking import Proposal, answers, evaluated
 from warpwright.search.llm.conversation import CONTRAST, Conversation, ModelOptions, ModelSearch, Tried, best_of, history_of
 from warpwright.search.llm.feedback import errors_of
 from warpwright.search.llm.tuning import tuned
-from warpwright.search.moves import Proposer, Recipe, ask
+from warpwright.search.moves import Proposer, Recipe
 from warpwright.space import Space
 
 FEATURES = {
@@ -186,29 +187,15 @@ class _Run:
             "other_profile": self.talk.profile(other),
         }  # fmt: skip
 
-    def proposed(
-        self, island: Island, feature: str, about: dict[str, Any], note: str, count: int, batch: int
-    ) -> Generator[list[Recipe], list[Record], list[Tried]]:
+    def proposed(self, island: Island, feature: str, about: dict[str, Any], note: str, count: int, batch: int) -> Proposal:
         """Ask for `count` programs and propose them; what was answered before the model failed is proposed all the same."""
-        texts: dict[str, None] = {}
-        for number in range(1, count + 1):
-            text = self.talk.program({**about, "number": number, "count": count})
-            if text:
-                texts[text] = None
-            if self.talk.stopped:
-                break
-        tried = yield from self.evaluated(island, feature, list(texts), note, str(about["source"]), batch)
+        texts = list(answers(self.talk, about, count))
+        tried = yield from self.evaluated(island, feature, texts, note, str(about["source"]), batch)
         return tried
 
-    def evaluated(
-        self, island: Island, feature: str, texts: list[str], note: str, origin: str, batch: int
-    ) -> Generator[list[Recipe], list[Record], list[Tried]]:
+    def evaluated(self, island: Island, feature: str, texts: list[str], note: str, origin: str, batch: int) -> Proposal:
         """Propose texts; return what became of them, and keep what passed."""
-        if not texts:
-            return []
-        recipes: list[Recipe] = [(self.talk.writing.action(text),) for text in texts]
-        records = yield from ask(recipes, batch)
-        tried = [Tried(text, record, note, origin) for text, record in zip(texts, records, strict=True)]
+        tried = yield from evaluated(self.talk, dict.fromkeys(texts, note), origin, batch)
         for one in tried:
             island.tried.append(one)
             island.take(feature, one)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Generator
 
 from warpwright.base import Record
+from warpwright.search.llm.asking import Proposal
 from warpwright.search.llm.conversation import Tried, best_of
 from warpwright.search.moves import Recipe
 
@@ -18,7 +19,7 @@ MOST_TUNED = 4
 _TUNE = re.compile(r"^(?P<head>[ \t]*(?:#define\s+(?P<macro>\w+)\s+|(?:static\s+)?(?:const|constexpr)\s[^=\n]*?(?P<name>\w+)\s*=\s*))"
                    r"(?P<value>\d+)(?P<tail>[^\n]*//\s*tune:\s*(?P<values>\d+(?:[ ,]+\d+)*)[ \t]*)$", re.M)  # fmt: skip
 
-Evaluate = Callable[[list[str], str, str], Generator[list[Recipe], list[Record], list[Tried]]]
+Evaluate = Callable[[list[str], str, str], Proposal]
 """evaluate(texts, note, origin): proposes texts that were made from `origin`, and returns what became of them."""
 
 

@@ -25,8 +25,10 @@ from torch.utils._pytree import tree_map
 
 from warpwright.base import Case
 from warpwright.verifier.checks import Certificate
+from warpwright.verifier.judge.original.answers import CODED, as_tensor, leaves_of
 from warpwright.verifier.judge.original.on_host import RAISED, is_lost
-from warpwright.verifier.judge.original.reference import CODED, Original, as_tensor, clone, leaves_of
+from warpwright.verifier.judge.original.precisions import clone
+from warpwright.verifier.judge.original.reference import Original
 
 PARAMETER_MUTANTS = 6
 ADVISORY_BYTES = 1 << 30  # beyond this size of output only the decisive mutants are tried

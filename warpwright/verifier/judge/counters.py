@@ -13,7 +13,8 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from warpwright.tasks.copying import copied
 from warpwright.tasks.mode import Mode
-from warpwright.verifier.judge.original.reference import MOST_COUNTED, Original, as_tensor, leaves_of, load
+from warpwright.verifier.judge.original.answers import as_tensor, leaves_of
+from warpwright.verifier.judge.original.reference import MOST_COUNTED, Original, load
 
 TRIED = 2 * MOST_COUNTED
 """Where counters are tried besides where they are drawn: hundreds of calls follow, and no draw may decide whether a cache is long enough."""

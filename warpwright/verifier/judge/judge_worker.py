@@ -5,6 +5,7 @@ It never imports a candidate. The seeds of hidden values come from the parent, o
 
 from __future__ import annotations
 
+import itertools
 import time
 from dataclasses import asdict, replace
 from typing import Any
@@ -12,20 +13,20 @@ from typing import Any
 import torch
 
 from warpwright.base import Case, Task, from_json
-from warpwright.errors import TaskError, WarpwrightError, is_full
-from warpwright.tasks.mode import Mode
+from warpwright.errors import is_full
 from warpwright.tasks.part_modes import apart
 from warpwright.verifier.checks import INFINITE
 from warpwright.verifier.draw import MIXED, STRIDED, TAKEN, Draw, with_draw
-from warpwright.verifier.judge import counters, discrete, distributions
+from warpwright.verifier.judge import discrete, distributions
+from warpwright.verifier.judge.behaviour import Form, behaviour_of, form_of, shares
 from warpwright.verifier.judge.certificate import certify
-from warpwright.verifier.judge.judgement import Judgement, identical, near, within
+from warpwright.verifier.judge.judgement import Judgement, identical, within
+from warpwright.verifier.judge.original.answers import Answer, Key, key_of, leaves_of, tensors_of
 from warpwright.verifier.judge.original.device_memory import Memory
 from warpwright.verifier.judge.original.freed import keep_freed_memory
 from warpwright.verifier.judge.original.held import digest_of
 from warpwright.verifier.judge.original.on_host import OnHost, is_lost, lost_for
-from warpwright.verifier.judge.original.reference import REDRAWN_STRENGTHS, Answer, Key, Original, clone, key_of, least_values, leaves_of, tensors_of
-from warpwright.verifier.judge.readable import expect_readable, lazy_outputs
+from warpwright.verifier.judge.original.reference import REDRAWN_STRENGTHS, Original
 from warpwright.workers.inside import team
 from warpwright.workers.inside.channel import serve_requests
 from warpwright.workers.tensors import exchange
@@ -37,16 +38,9 @@ MISREAD = ("structure", "shape", "values", "non_finite")
 FRESH_KEPT, LARGE_BYTES = 3, 1 << 30
 """Shipments of inputs that stay available; of larger ones the latest only."""
 
-
-STATES, DRAWN_STATES = (0, 1, 2), 4
-"""The states that a program meets, and how often they are drawn before its integers are left in order."""
-
-
-WEAKER = (1.0, 0.2, 0.0)
-"""Strengths of states that are tried where it takes none of full strength; the last one leaves the initial state."""
-
-OURS = (MemoryError, *(getattr(torch, name) for name in ("OutOfMemoryError", "AcceleratorError") if hasattr(torch, name)))
-"""Errors of an original's call that may be no fault of its own: AcceleratorError since torch 2.8."""
+MOST_ASIDE, ASIDE_SHARE = 24, 3
+"""Outputs that wait to be judged at most, and of the bytes for answers the share that they may take. (What is checked beyond is judged at once, in
+the time that checks may take.)"""
 
 
 def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
@@ -56,7 +50,8 @@ def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
     judge = JudgeWorker(order)
     names = (
         "hello", "open", "certify", "state", "ship", "compare", "compare_inputs", "compare_state", "unchanged", "probe", "viable", "forget",
-        "trim", "host_only", "digest", "count", "take_state", "settle", "hands_out_again", "shared_by_modules",
+        "trim", "host_only", "digest", "count", "take_state", "settle", "hands_out_again", "shared_by_modules", "set_aside",
+        "drop_aside",
     )  # fmt: skip
     operations = {name: _tidy(getattr(judge, name), order["device"]) for name in names}
     serve_requests(request_fd, reply_fd, operations, broken=lost_for)
@@ -90,13 +85,16 @@ class JudgeWorker:
         self.memory = Memory(self.device)
         self.original: Original | None = None
         self.last: list[Any] = []
+        self.aside: dict[int, Any] = {}
+        """Outputs that are judged later, by number."""
+        self.numbers = itertools.count()
         self.shipped: list[str] = []
         self.states: dict[int, dict[str, Any]] = {}
         self.layouts: dict[Key, bool] = {}
         """Whether the original misreads inputs at other strides, by case and state."""
         self.multiplies = self.asks_host = False
-        self.form: list[tuple[str, tuple[int, ...], torch.dtype]] = []
-        """Path, shape and dtype of the original's outputs on nominal inputs."""
+        self.form: Form = []
+        """Of the original's outputs on nominal inputs."""
 
     @property
     def _original(self) -> Original:
@@ -115,6 +113,7 @@ class JudgeWorker:
         """
         self.shelf.release_all()
         self.last, self.shipped, self.form = [], [], []
+        self.aside.clear()
         self.states.clear()
         self.layouts.clear()
         self.shelf.host_only = host_only
@@ -136,7 +135,7 @@ class JudgeWorker:
                 self.judgement, self.on_host, self.asks_host = Judgement(original), OnHost(original), False
                 if on_host:
                     self._ask_host_first()
-                facts = self._behaviour(original)
+                found = behaviour_of(original, self.memory)
             except Exception as error:
                 if large or not memory.limited or not is_full(error):
                     raise
@@ -147,119 +146,24 @@ class JudgeWorker:
             memory.free()
         if not large and memory.took_much:
             memory.limit(task)
-        return original, facts
+        self.form, self.multiplies = found.form, found.multiplies
+        return original, found.facts
 
     def _ask_host_first(self) -> None:
         """Have the CPU say, before each run from here on, whether the original takes its inputs."""
         self.asks_host, self._original.refusal = True, self.on_host.refusal
-
-    def _behaviour(self, original: Original) -> dict[str, Any]:
-        """Run the original in state 0 and see what it changes and shares; weaken the state if it gives no finite numbers."""
-        case = Case("nominal", original.secret % (1 << 31))
-        self._redraw(original, case)
-        before = {name: tensor.clone() for name, tensor in original.state(0).items()}
-        original.set_state(0)
-        inputs = original.inputs(case)
-        few = least_values(inputs, original.reference.make_inputs(case.seed + 1, self.device))
-        generator = torch.get_rng_state()
-        with torch.no_grad():
-            output = self._first_output(original, inputs)
-            expect_readable(inputs, output)
-            lazy = lazy_outputs(output)
-            consumes = not torch.equal(generator, torch.get_rng_state())
-            after = original.model.state_dict()
-            mutated = [name for name in before if not identical(before[name], after[name])]
-            counting = tuple(name for name in mutated if counters.is_counter(before[name]))
-            form = counters.form_of(output) if counting else []
-            aliases = _aliases(tensors_of(output), tensors_of(inputs), original.model.state_dict(keep_vars=True))
-            fresh = original.inputs(case)
-            changed = [not identical(new, old) for new, old in zip(tensors_of(inputs), tensors_of(fresh), strict=True)]
-            original.mutates_state, original.mutates_inputs, original.current = bool(mutated), any(changed), None
-            stateful = self._differs_again(original, case, output) if mutated or consumes else False
-        original.random = consumes and stateful
-        original.counters = counters.movable(original, counting, fresh, form) if counting else ()
-        del inputs, fresh, output
-        seen = _operators(original, case)
-        original.writes_by_index, self.multiplies = seen.writing, seen.multiplying
-        answer = self._sound_answer(original, case)
-        self.form = [(leaf.path, leaf.shape, leaf.dtype) for leaf in answer.leaves]
-        return {
-            "mutated_state": mutated, "mutated_inputs": changed, "aliases": aliases, "stateful": stateful, "random": consumes,
-            "switches": not getattr(original.model, "has_one_mode", False),
-            "parameters": sum(1 for _ in original.model.parameters()), "state_tensors": len(before), "strength": original.strength,
-            "one_sign": original.of_one_sign, "lazy": lazy, "least_values": few,
-            "wide_problem": original.wide_problem, "outputs": [[leaf.path, list(leaf.shape), str(leaf.dtype)] for leaf in answer.leaves],
-        }  # fmt: skip
-
-    def _first_output(self, original: Original, inputs: Any) -> Any:
-        """Return the original's output; raise TaskError where it raises: there is no product of int32 on CUDA. Memory and a lost device are ours."""
-        try:
-            with self.memory.watched():
-                return original.model(*inputs)
-        except (WarpwrightError, *OURS):
-            raise
-        except Exception as error:  # whatever a program raises
-            raise TaskError(f"the original raises on {self.device}: {type(error).__name__}: {str(error)[:500]}") from error
 
     def hands_out_again(self, case: dict[str, Any]) -> dict[str, Any]:
         """Return the numbers of the outputs that the original gives in the same memory in two calls: what it keeps, such as a table, is its own."""
         original = self._original
         inputs = original.inputs(from_json(Case, case))
         one, other = (tensors_of(original.run_own(inputs, 0)) for _ in range(2))
-        return {"numbers": [number for number, (first, second) in enumerate(zip(one, other, strict=True)) if _shares(first, second)]}
+        return {"numbers": [number for number, (first, second) in enumerate(zip(one, other, strict=True)) if shares(first, second)]}
 
     def shared_by_modules(self) -> dict[str, Any]:
         """Return the names of parameters and buffers that lie in the same memory in any two of its modules, as a tensor of its file does."""
         one, other = (self._original.reference.make_model().to(self.device).state_dict() for _ in range(2))
-        return {"names": [name for name, tensor in one.items() if _shares(tensor, other[name])]}
-
-    def _differs_again(self, original: Original, case: Case, output: Any) -> bool:
-        """Whether a second call on the same input, in the state that the first one left, gives another answer."""
-        second = tensors_of(original.model(*original.inputs(case)))
-        return any(not near(new, old) for new, old in zip(second, tensors_of(output), strict=True))
-
-    def _redraw(self, original: Original, case: Case) -> None:
-        """Draw the states anew until the program takes them: shuffled integers may be no table any more. Where it takes none, weaken them."""
-        for original.drawn in range(DRAWN_STATES):
-            for which in STATES if original.has_shuffled else STATES[:1]:
-                try:
-                    original.current = None
-                    original.run_own(original.inputs(case), which)
-                except Exception as error:  # whatever a program raises
-                    if is_lost(error):
-                        raise
-                    break
-            else:
-                break
-        else:
-            original.drawn = 0
-            for original.strength in WEAKER:
-                try:
-                    original.current = None
-                    original.run_own(original.inputs(case), 0)
-                except Exception as error:  # whatever a program raises
-                    if is_lost(error):
-                        raise
-                    continue
-                break
-        original.current = None
-
-    def _sound_answer(self, original: Original, case: Case) -> Answer:
-        """Return the answer to a case, with the state weakened until the original's own error on it is small."""
-        for strength in (strength for strength in (2.0, *WEAKER) if strength <= original.strength):
-            if original.strength != strength:
-                original.strength, original.current = strength, None
-                original.answers.clear()
-                original.worked_out.clear()
-            try:
-                answer = original.answer(case, 0)
-            except (RuntimeError, IndexError, ValueError, TaskError) as error:
-                if strength > 1 and not is_lost(error):  # shuffled integers may be no table any more
-                    continue
-                raise
-            if (answer.finite and answer.conditioned) or original.random or not original.initial:
-                break
-        return answer
+        return {"names": [name for name, tensor in one.items() if shares(tensor, other[name])]}
 
     # -- what goes to the workers
 
@@ -317,7 +221,7 @@ class JudgeWorker:
 
     def trim(self) -> dict[str, Any]:
         """Let go of answers that can be made again, and of cached memory."""
-        self._original.answers.clear()
+        self._original.forget()
         self._original.held.clear()
         self.judgement.forget()
         if self.device.startswith("cuda"):
@@ -380,7 +284,7 @@ class JudgeWorker:
         Other sizes are the original's own where real values alone were drawn: how many rows are above a threshold, say. Where integers, Booleans or
         numbers vary they may come of those, which say what a task's shapes are.
         """
-        form = [(leaf.path, leaf.shape, leaf.dtype) for leaf in answer.leaves]
+        form = form_of(answer)
         if drawn.name != "nominal" and not Draw.of_case(drawn).fixed:
             return form == self.form
         return [(path, len(shape), dtype) for path, shape, dtype in form] == [(path, len(shape), dtype) for path, shape, dtype in self.form]
@@ -402,21 +306,53 @@ class JudgeWorker:
         self._original.answers.clear()  # no program meets these cases
         return asdict(certificate)
 
+    def set_aside(self, tree: Any, folder: str) -> dict[str, Any]:
+        """Copy an exported output, to be compared later; return its number, or none where so many wait already that memory would be short."""
+        wanted = sum(exchange.bytes_of(item) for item in exchange.descriptors(tree)) if not exchange.foreign(tree) else 0
+        waiting = sum(tensor.nbytes for value in self.aside.values() for tensor in tensors_of(value))
+        if len(self.aside) >= MOST_ASIDE or waiting + wanted > self._original.budget // ASIDE_SHARE:
+            return {}
+        number = next(self.numbers)
+        try:
+            self.aside[number] = self._outputs(tree, folder)
+        except Exception as error:
+            if not is_full(error):
+                raise
+            return {}
+        return {"number": number}
+
+    def drop_aside(self) -> None:
+        """Let go of outputs that nobody will ask about."""
+        self.aside.clear()
+
     def compare(
-        self, tree: Any, case: dict[str, Any], which: int, folder: str, previous: list[list[Any]], typical: bool = False
+        self, tree: Any, case: dict[str, Any], which: int, folder: str, previous: list[list[Any]], typical: bool = False, aside: int = -1
     ) -> dict[str, Any]:  # fmt: skip
         """Judge an exported output against the original's answer to `case` in state `which`.
 
         `previous`: (case, state) pairs this worker has seen earlier, to tell a cached answer from a merely wrong one. `typical`: say as well how
-        large its errors are beside the original's typical ones.
+        large its errors are beside the original's typical ones. `aside`: the number under which it was set aside.
         """
         bad = exchange.foreign(tree)
         if bad:
             return {"check": "output_type", "reason": f"expected plain torch.Tensor outputs, saw {bad}"}
         drawn = from_json(Case, case)
         self.last = []
-        answer = self._original.answer(drawn, which)
-        value = self._outputs(tree, folder)
+        sketch = self._original.sketch(drawn, which) if not typical else None
+        answer = sketch or self._original.answer(drawn, which)
+        value = self.aside[aside] if aside >= 0 else self._outputs(tree, folder)
+        result = self._judged(tree, value, answer, drawn, which, typical)
+        if sketch is not None and result["check"]:  # only the whole answer refuses
+            result = self._judged(tree, value, self._original.answer(drawn, which), drawn, which, typical)
+        if result["check"] == "values":
+            earlier = self._earlier(drawn, which, previous)
+            if earlier:
+                result = {**result, "check": "cached", "reason": f"the output is the right answer to an earlier call ({earlier}), not to this one"}
+        self.aside.pop(aside, None)  # at the end: where memory is short the same is asked once more
+        return result
+
+    def _judged(self, tree: Any, value: Any, answer: Answer, drawn: Case, which: int, typical: bool) -> dict[str, Any]:
+        """Judge an output's form and values by an answer: the whole one, or a sketch."""
         leaves = list(leaves_of(value))
         self.last = [leaf for _, leaf in leaves]
         wanted = [leaf.path for leaf in answer.leaves]
@@ -428,12 +364,7 @@ class JudgeWorker:
         elsewhere = self._elsewhere(tree, answer)
         if elsewhere:
             return {"check": "device", "reason": elsewhere}
-        result = self.judgement.judge(self.last, drawn, which, typical)
-        if result["check"] == "values":
-            earlier = self._earlier(drawn, which, previous)
-            if earlier:
-                result = {**result, "check": "cached", "reason": f"the output is the right answer to an earlier call ({earlier}), not to this one"}
-        return result
+        return self.judgement.by(self.last, answer, drawn) if answer.sketched else self.judgement.judge(self.last, drawn, which, typical)
 
     def _outputs(self, tree: Any, folder: str) -> Any:
         """Return exported outputs, each on the kind of device that it lay on: the original's are judged where the original leaves them."""
@@ -500,61 +431,6 @@ class JudgeWorker:
         self.states.pop(TAKEN, None)
         self.judgement.forget()
         return {"name": self._original.take(left, names, seed)}
-
-
-PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "int_mm", "convolution", "scaled_dot_product", "mkldnn", "cudnn")
-"""Beginnings of the names of operators that add up products. Infinity times nothing is NaN in them, and how a faster one splits its operands decides
-where that comes up."""
-
-WRITES = ("index_put", "index_copy", "scatter", "masked_scatter", "put", "index_fill")
-
-
-class _Operators(Mode):
-    """Notes the names of the operators that run."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.writing = self.multiplying = False
-
-    def __torch_dispatch__(self, function: Any, types: Any, arguments: Any = (), keywords: Any = None) -> Any:
-        name, keywords = function.overloadpacket.__name__.strip("_"), keywords or {}
-        accumulates = name.startswith("index_put") and True in (*arguments[3:4], keywords.get("accumulate"))
-        adds = name.startswith(("scatter_add", "scatter_reduce")) or accumulates
-        self.writing |= name.startswith(WRITES) and not adds and not _writes_one_value(function, name, arguments)
-        self.multiplying |= name.startswith(PRODUCTS)
-        return function(*arguments, **keywords)
-
-
-def _writes_one_value(function: Any, name: str, arguments: Any) -> bool:
-    """Whether all that an operator puts at places is one value, a number or a tensor of one: the same wherever a place comes twice."""
-    if "value" in function._schema.overload_name or "Scalar" in function._schema.overload_name:  # scatter.value, index_fill.int_Scalar
-        return True
-    value = arguments[2] if name.startswith("index_put") and len(arguments) > 2 else None
-    return isinstance(value, torch.Tensor) and value.numel() == 1
-
-
-def _operators(original: Original, case: Case) -> _Operators:
-    """Return what the original does: does it put values at places that a tensor names, without adding, and does it add up products?"""
-    inputs = clone(original.inputs(case))
-    original.set_state(0)
-    with torch.no_grad(), _Operators() as seen:
-        original.model(*inputs)
-    original.current = None
-    return seen
-
-
-def _aliases(outputs: list[torch.Tensor], inputs: list[torch.Tensor], state: dict[str, Any]) -> list[list[str]]:
-    """Return, for each output of the original, what it shares memory with, named as the runner names it."""
-    held = [(f"input {number}", tensor) for number, tensor in enumerate(inputs)] + list(state.items())
-    aliases = []
-    for number, output in enumerate(outputs):
-        others = [(f"output {other}", tensor) for other, tensor in enumerate(outputs) if other < number]
-        aliases.append([name for name, tensor in held + others if _shares(output, tensor)])
-    return aliases
-
-
-def _shares(one: torch.Tensor, other: torch.Tensor) -> bool:
-    return one.numel() > 0 and other.numel() > 0 and one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
 
 
 def _named(kinds: tuple[tuple[str, str], ...]) -> str:

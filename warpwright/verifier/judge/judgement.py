@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,9 +14,22 @@ from warpwright.base import Case, Errors
 from warpwright.errors import is_full
 from warpwright.verifier.judge import parts
 from warpwright.verifier.judge.left_behind import is_excused, states_of_moves
-from warpwright.verifier.judge.oracle import all_finite, describe, errors_apart, errors_of, excess, same_non_finite, scale_of, shares, tolerance
+from warpwright.verifier.judge.oracle import (
+    all_finite,
+    describe,
+    errors_apart,
+    errors_of,
+    excess,
+    same_non_finite,
+    scale_of,
+    shares,
+    tolerance,
+    worst,
+)
+from warpwright.verifier.judge.original.answers import NO_ERROR, Answer, Key, Leaf, as_tensor, dtype_of, key_of
 from warpwright.verifier.judge.original.conditioning import examined
-from warpwright.verifier.judge.original.reference import NO_ERROR, Answer, Key, Leaf, Original, as_tensor, dtype_of, key_of, widen
+from warpwright.verifier.judge.original.precisions import widen
+from warpwright.verifier.judge.original.reference import Original
 from warpwright.workers.tensors import exchange
 
 COARSE_SLACK = 16.0
@@ -55,17 +69,23 @@ class Judgement:
             return result  # there is no room for a second look: the first one stands
         return {**(closer if first["check"] else first), "shares": closer["shares"] if typical else {}}
 
+    def by(self, values: Sequence[Any], answer: Answer, case: Case) -> dict[str, Any]:
+        """Return what the first look at output leaves says, by an answer that the caller has."""
+        return {**self._judge(values, answer, case), "shares": {}}
+
     def judge_state(self, seen: Mapping[str, torch.Tensor], case: Case, which: int) -> dict[str, Any]:
         """Return check and reason for parameters and buffers as one call on `case` from state `which` left them."""
-        changed = self.original.answer(case, which).after
+        answer = self.original.answer(case, which)
+        changed, permitted = answer.after, answer.permitted
         after = changed or {name: (tensor, tensor) for name, tensor in self.original.state(which).items()}
         for name, (own, _) in after.items():
             if name not in seen or seen[name].shape != own.shape:
                 return {"check": "state_names", "reason": f"after a call the state has no {name!r} of shape {tuple(own.shape)}"}
-        others = [name for name, (own, wide) in after.items() if not identical(seen[name], own) and not within(seen[name], own, wide)]
+        rules = {name: partial(within, besides=permitted.get(name, NO_ERROR)) for name in after}
+        others = [name for name, (own, wide) in after.items() if not identical(seen[name], own) and not rules[name](seen[name], own, wide)]
         moves = states_of_moves(self.original, case, which, others) if others and changed else {}
         for name in others:
-            if not is_excused(seen[name], *after[name], moves.get(name, []), within):
+            if not is_excused(seen[name], *after[name], moves.get(name, []), rules[name]):
                 own = after[name][0]
                 return {"check": "buffers", "reason": f"after one call {name!r} differs from the original's: {_difference(seen[name], own)}"}
         return {"check": ""}
@@ -226,8 +246,8 @@ def identical(one: torch.Tensor, other: torch.Tensor) -> bool:
     return torch.equal(exchange.flat_bytes(one.contiguous()), exchange.flat_bytes(other.contiguous()))
 
 
-def within(seen: torch.Tensor, own: torch.Tensor, exact: torch.Tensor) -> bool:
-    """Whether a tensor is as near to `exact` as the rule for outputs asks, given the original's own.
+def within(seen: torch.Tensor, own: torch.Tensor, exact: torch.Tensor, besides: Errors = NO_ERROR) -> bool:
+    """Whether a tensor is as near to `exact` as the rule for outputs asks, given the original's own, and `besides` an error that its flags permit.
 
     Inf and NaN stand where the original's own has them, and say nothing of what is allowed elsewhere. Where it alone overflowed, `exact` may stand
     within rounding; where it alone did not, it stands in for `exact`.
@@ -238,7 +258,7 @@ def within(seen: torch.Tensor, own: torch.Tensor, exact: torch.Tensor) -> bool:
         seen, own, exact = (torch.view_as_real(tensor.resolve_conj()) for tensor in (seen, own, exact.to(torch.complex128)))
     wide = exact.double()
     if all_finite(own) and all_finite(wide):
-        return _as_near(seen, wide, errors_of(own, wide))
+        return _as_near(seen, wide, worst(errors_of(own, wide), besides))
     if not same_non_finite(seen, own, wide):
         return False
     known = own.isfinite()

@@ -96,6 +96,12 @@ def always_small(parts: tuple[Part, ...], largest: Mapping[int, torch.Tensor]) -
     return tuple(found)
 
 
+def may_be_small(share: torch.Tensor, largest: torch.Tensor | None) -> bool:
+    """Whether an index with one of these sizes may be small in every case: `largest` has the largest size of each, if they are known."""
+    small = (share > 0) & (share < SMALL)
+    return bool((small & (largest < SMALL)).any()) if largest is not None and len(largest) == len(share) else bool(small.any())
+
+
 def errors(part: Part, values: torch.Tensor, exact: torch.Tensor, apart: torch.Tensor | None = None) -> tuple[torch.Tensor, torch.Tensor]:
     """Return RMS and mean of the error at each index; elements of `apart` are left out.
 

@@ -8,7 +8,7 @@ import torch
 from torch.utils._pytree import tree_map
 
 from warpwright.errors import TaskError
-from warpwright.verifier.judge.original.reference import leaves_of, tensors_of
+from warpwright.verifier.judge.original.answers import leaves_of, tensors_of
 from warpwright.workers.tensors import exchange
 from warpwright.workers.tensors.answer import describer, read, unusual
 

@@ -12,20 +12,19 @@ import gc
 import importlib.util
 import inspect
 import os
-import random
-import resource
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from warpwright.workers import isolation
+from warpwright.workers.inside import waiting
 from warpwright.workers.inside.channel import serve_requests, short_traceback
+from warpwright.workers.inside.construction import Program, generators_kept, imported, written
 from warpwright.workers.inside.device import device_failure
 from warpwright.workers.inside.graphs import Graph
 from warpwright.workers.inside.integrity import Watch
@@ -39,19 +38,6 @@ FLUSH_LIMIT = 1 << 30
 TWIN_SECONDS = 1.0
 """A class that takes longer to construct is constructed once."""
 COLLECT_EVERY = 64
-
-LOOK_SECONDS, LOOKS, PLAIN_SHARE = 2e-4, 16, 4.0
-"""For which, and how often at least, the device is looked at when a call is over; a wait so many times as long as the shortest means something."""
-
-@dataclass
-class Program:
-    """One built entry."""
-
-    call: Callable[..., Any]
-    module: torch.nn.Module | None
-    stateful: bool
-    lazy: frozenset[int] = frozenset()
-    """Which of its outputs may come conjugated or negated by a mark alone, as the original's do: that is worked out before the call answers."""
 
 
 def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
@@ -99,7 +85,7 @@ class Runner:
         """Copies of the last outputs by their id, made before the call answered, until they are handed over."""
         self.calls = 0
         self.flush_buffer: torch.Tensor | None = None
-        self.synchronize = _synchronizer(self.device)
+        self.synchronize = waiting.synchronizer(self.device)
         self.describe = describer() if self.device == "cpu" else None
         self.probe = ctypes.create_string_buffer(os.urandom(8), 8)
         torch.set_grad_enabled(False)
@@ -138,14 +124,8 @@ class Runner:
         start = time.perf_counter()
         for name in [name for name in sys.modules if name.split(".")[0] == "warpwright"]:
             del sys.modules[name]  # a candidate that imports the harness gets a fresh copy, not the one at work
-        folder = Path(self.folder, "source", entry)
-        for name, text in files:
-            path = (folder / name).resolve()
-            if not path.is_relative_to(folder):
-                raise ValueError(f"expected file names inside the source folder, saw {name!r}")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        self._hold(entry, self._construct(str(folder / files[0][0]), entry, class_name, init), (training, apart), stateful, lazy)
+        path = written(Path(self.folder, "source", entry), files)
+        self._hold(entry, self._construct(path, entry, class_name, init), (training, apart), stateful, lazy)
         return {"seconds": time.perf_counter() - start}
 
     def _hold(self, entry: str, instance: Any, mode: tuple[bool | None, Sequence[str]], stateful: bool = False, lazy: Sequence[int] = ()) -> None:
@@ -164,7 +144,7 @@ class Runner:
         if kind is None or seconds > TWIN_SECONDS or self.programs[entry].module is None:
             return {"none": True}
         try:
-            with _generators_kept(self.device):
+            with generators_kept(self.device):
                 instance = kind(*exchange.decode(init, lambda item: exchange.take(item, self.device), trusted=True))
             self._hold(other, instance, (training, apart), lazy=tuple(self.programs[entry].lazy))
         except Exception:  # whatever a constructor raises that was not made for it: a program may be the only one of its kind
@@ -186,16 +166,7 @@ class Runner:
         return {}
 
     def _construct(self, path: str, entry: str, class_name: str, init: Any) -> Any:
-        sys.path.insert(0, os.path.dirname(path))
-        spec = importlib.util.spec_from_file_location(f"candidate_{entry}", path)
-        if spec is None or spec.loader is None:
-            raise ImportError(f"{path} is no Python file")
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[spec.name] = module
-        spec.loader.exec_module(module)
-        value = getattr(module, class_name, None)
-        if value is None:
-            raise AttributeError(f"expected the source to define {class_name}, saw {[name for name in vars(module) if not name.startswith('_')]}")
+        value = imported(path, f"candidate_{entry}", class_name)
         if not inspect.isclass(value):
             return value
         torch.manual_seed(0)
@@ -360,18 +331,15 @@ class Runner:
         self.synchronize()
         waited = b""
         if hold:
-            waited = WAITED.pack(self._held(outputs) if program is not None else self._longest_wait())
+            waited = WAITED.pack(self._held(outputs) if program is not None else waiting.longest(self.synchronize))
         if self.describe is None or program is None:
             return waited
         state = b"n" if not program.stateful or program.module is None else self.describe(held_state(program.module))
         return PAIR + self.describe(outputs) + state
 
     def _wait_for_the_device(self) -> bytes:
-        """Keep the device at work for a while, and wait for it, by a clock of this process's own: as a plain timer does, around no more than that."""
-        began = time.perf_counter()
-        _sleep(int(self.wait * CYCLES_PER_SECOND))
-        self.synchronize()
-        self.own_seconds = time.perf_counter() - began
+        """Keep the device at work for a while, and wait for it, by a clock of this process's own."""
+        self.own_seconds = waiting.kept_at_work(self.wait, self.synchronize)
         return b""
 
     def waited(self) -> dict[str, Any]:
@@ -381,15 +349,7 @@ class Runner:
     def launches(self, count: int, loops: int) -> dict[str, Any]:
         """Return the seconds in which this thread sends `count` kernels that do next to nothing to the device, `loops` times: how quick its core is
         at what a program that waits for the host does. Asked of trusted processes."""
-        spot, taken = torch.zeros(1, device=self.device), []
-        for _ in range(loops):
-            self.synchronize()
-            began = time.perf_counter()
-            for _ in range(count):
-                spot.add_(1.0)
-            taken.append(time.perf_counter() - began)
-        self.synchronize()
-        return {"seconds": taken}
+        return {"seconds": waiting.launches(count, loops, self.device, self.synchronize)}
 
     def _outputs_of(self, program: Program) -> Any:
         """Make the call, or the calls of a turn."""
@@ -403,28 +363,10 @@ class Runner:
     def _held(self, outputs: Any) -> float:
         """Copy what came out; return the longest wait for the device, before that or after it."""
         looked_first = os.urandom(1)[0] & 1
-        waited = self._longest_wait() if looked_first else 0.0
+        waited = waiting.longest(self.synchronize) if looked_first else 0.0
         self.held = copies_of(outputs)
         self.synchronize()
-        return waited if looked_first else self._longest_wait()
-
-    def _longest_wait(self) -> float:
-        """Wait for the device again and again, for LOOK_SECONDS; return the longest wait, 0 if it is not told from the shortest, -1 if this thread
-        was put aside meanwhile, as on a busy machine.
-
-        An idle device is waited for in a few microseconds. A wait is longer while a kernel runs: one that was launched when the call was over.
-        """
-        clock, wait = time.perf_counter, self.synchronize
-        waits: list[float] = []
-        aside = resource.getrusage(resource.RUSAGE_THREAD).ru_nivcsw
-        now = began = clock()
-        while now - began < LOOK_SECONDS or len(waits) < LOOKS:
-            wait()
-            before, now = now, clock()
-            waits.append(now - before)
-        if resource.getrusage(resource.RUSAGE_THREAD).ru_nivcsw != aside:
-            return -1.0
-        return max(waits) if max(waits) > PLAIN_SHARE * min(waits) else 0.0
+        return waited if looked_first else waiting.longest(self.synchronize)
 
     def export(self, what: str = "outputs", at: int | None = None) -> dict[str, Any]:
         """Hand over the last outputs, the kept ones, the inputs as they are now, or the state; of a turn, those of its call number `at`.
@@ -540,36 +482,7 @@ class Runner:
 
 
 _give_back_cache: Callable[[], None] = getattr(torch._C, "_cuda_emptyCache", lambda: None)
-_sleep: Callable[[int], None] = getattr(torch._C, "_cuda_sleep", lambda cycles: None)
 """Taken before any candidate is imported."""
-
-CYCLES_PER_SECOND = 1.8e9
-"""Of a GPU, about: how long it took is measured."""
-
-
-@contextlib.contextmanager
-def _generators_kept(device: str) -> Iterator[None]:
-    """Put the random generators back to where they were: what a constructor draws is no draw of a call's."""
-    numpy_random, drawn = getattr(sys.modules.get("numpy"), "random", None), random.getstate()
-    of_numpy = numpy_random.get_state() if numpy_random else None
-    with torch.random.fork_rng(devices=[device] if device.startswith("cuda") else []):
-        try:
-            yield
-        finally:
-            random.setstate(drawn)
-            if numpy_random:
-                numpy_random.set_state(of_numpy)
-
-
-def _synchronizer(device: str) -> Callable[[], None]:
-    """Return the function that waits for all work on the device, taken before any candidate is imported."""
-    if not device.startswith("cuda"):
-        return lambda: None
-    torch.cuda.set_device(device)
-    torch.empty(1, device=device)
-    wait = torch._C._cuda_synchronize
-    return lambda: wait()
-
 
 PAIR = b"(" + struct.pack("=I", 2)
 

@@ -21,8 +21,10 @@ from warpwright.base import Action
 from warpwright.domains.graph import kernels
 from warpwright.domains.graph.ir import GraphIR
 from warpwright.domains.graph.techniques.algebra.einsum import EINSUM
-from warpwright.domains.graph.techniques.kernels import attention
-from warpwright.domains.graph.techniques.kernels.attention import FLASH_ATTENTION, FLASH_TILES, FlashAttentions
+from warpwright.domains.graph.techniques.kernels.attention import blocks as attention
+from warpwright.domains.graph.techniques.kernels.attention import technique
+from warpwright.domains.graph.techniques.kernels.attention.calls import FLASH_ATTENTION, FLASH_TILES, FLASH_WIDE
+from warpwright.domains.graph.techniques.kernels.attention.technique import FlashAttentions
 from warpwright.domains.graph.text import straight
 
 TECHNIQUE = FlashAttentions()
@@ -33,7 +35,7 @@ NAMES = ("q", "k", "v", "scale", "causal", "offset", "window", "mask", "hidden",
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attention, "_LEAST_FLOPS", 0.0)
+    monkeypatch.setattr(technique, "_LEAST_FLOPS", 0.0)
 
 
 class Written(nn.Module):
@@ -250,10 +252,25 @@ def test_weights_that_others_read_are_results() -> None:
     assert not list(TECHNIQUE.sites(captured(Written(body), *torch.randn(3, 2, 3, 20, 8))))
 
 
-def test_wide_heads_and_doubles_are_the_librarys() -> None:
+def test_heads_beyond_1024_and_doubles_are_the_librarys() -> None:
     body = FORMS["library"][0]
-    assert not list(TECHNIQUE.sites(captured(Written(body), *torch.randn(3, 2, 3, 20, 300))))
+    assert not list(TECHNIQUE.sites(captured(Written(body), *torch.randn(3, 2, 3, 20, 1025))))
     assert not list(TECHNIQUE.sites(captured(Written(body).double(), *torch.randn(3, 2, 3, 20, 8).double())))
+
+
+@pytest.mark.parametrize("sizes", [(300, 300), (300, 20), (20, 1024)])
+@pytest.mark.parametrize("name", ["plain", "bias and mask", "library, causal"])
+def test_heads_of_more_than_256_numbers_keep_scores_for_some_rows_at_a_time(name: str, sizes: tuple[int, int]) -> None:
+    model = randomised(Written(FORMS[name][0]), 0)
+    inputs = [*torch.randn(2, 2, 3, 20, sizes[0]), torch.randn(2, 3, 20, sizes[1])]
+    before = captured(model, *inputs)
+    after = TECHNIQUE.apply(before, STRICT)
+    assert_equal_in_double(before, after, inputs, model)
+    [call] = [node for node in after.graph.nodes if node.target is FLASH_WIDE]
+    assert call.args[11] is None  # no list of tiles
+    text = "\n".join(straight.kernels(after))
+    assert text.count("def flash_attention(") == 1 and text.count("def flash_wide(") == 1
+    assert text.index("def flash_attention(") < text.index("def flash_wide(")
 
 
 @pytest.mark.parametrize("whole", [True, False])
@@ -269,28 +286,28 @@ def test_blocks_fit_shared_memory_with_mask_and_bias(whole: bool) -> None:
 
 
 def test_the_text_is_a_program() -> None:
-    tree = ast.parse(kernels.text("flash_attention"))
+    tree = ast.parse(f"{kernels.text('flash_attention')}\n{kernels.text('flash_wide')}")
     names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
-    assert {FLASH_ATTENTION.__name__, FLASH_TILES.__name__} <= set(names)
+    assert {FLASH_ATTENTION.__name__, FLASH_TILES.__name__, FLASH_WIDE.__name__} <= set(names)
 
 
 # --- the kernel --------------------------------------------------------------------------------------------------------------------
 
 INTERPRETED = """
 import sys, torch, math
-from warpwright.domains.graph.techniques.kernels.attention import FLASH_ATTENTION as semantics
+from warpwright.domains.graph.techniques.kernels.attention.calls import FLASH_ATTENTION as semantics
 names = {"__name__": "generated", "__file__": sys.argv[1]}
 exec(compile(open(sys.argv[1]).read(), sys.argv[1], "exec"), names)
 torch.manual_seed(0)
 R = torch.randn
 
 def check(q, k, v, times=3.0, floor=3e-7, mask=None, tiles=None, bias=None, hidden=False, fill=None, causal=False, offset=0, window=0, scale=0.3,
-          form="softmax", dead="nan", products=3, turned=False, shape=(32, 32, 4, 2, 1)):
+          form="softmax", dead="nan", products=3, turned=False, shape=(32, 32, 4, 2, 1), function="flash_attention"):
     given = (causal, offset, window, mask, hidden, fill, bias)
     last = (form, dead, products, turned, list(shape))
     if tiles:
         tiles = names["flash_tiles"](mask, hidden, [1, 1, q.shape[-2], k.shape[-2]], *shape[:2])
-    seen = names["flash_attention"](q, k, v, scale, *given, tiles or None if not isinstance(tiles, torch.Tensor) else tiles, *last)
+    seen = names[function](q, k, v, scale, *given, tiles or None if not isinstance(tiles, torch.Tensor) else tiles, *last)
     double = [x if x is None or not isinstance(x, torch.Tensor) or x.dtype == torch.bool else x.double() for x in (q, k, v, bias)]
     exact = semantics(*double[:3], scale, *given[:6], double[3], None, *last)
     own = semantics(q, k, v, scale, *given, None, *last)
@@ -341,16 +358,33 @@ CASES = [
     ],
     lambda: check(R(1, 1, 10, 16), R(1, 1, 40, 16), R(1, 1, 40, 16), mask=torch.empty(40 << 26, dtype=torch.bool).view(40, -1)[:, :10].T.fill_(True)),
 ]
+def wide(*given, **more):
+    check(*given, scale=0.05, function="flash_wide", **more)
+
+CASES += [
+    lambda: wide(R(1, 2, 70, 300), R(1, 2, 90, 300), R(1, 2, 90, 320)),
+    lambda: wide(R(1, 2, 70, 300), R(1, 2, 90, 300), R(1, 2, 90, 520), shape=(128, 32, 4, 1, 0)),
+    lambda: wide(R(1, 1, 40, 30), R(1, 1, 40, 30), R(1, 1, 40, 1000) * 1e20, shape=(64, 32, 4, 1, 1)),
+    lambda: wide(R(1, 2, 140, 300), R(1, 2, 140, 300), R(1, 2, 140, 260), causal=True, window=30, turned=True),
+    lambda: wide(R(1, 1, 70, 300), R(1, 1, 40, 300), R(1, 1, 40, 16), causal=True, offset=-30, dead="zero"),
+    lambda: wide(R(1, 6, 3, 300), R(1, 2, 600, 300), R(1, 2, 600, 300), causal=True, offset=597, shape=few),
+    lambda: wide(R(70, 2, 3, 20), R(70, 2, 40, 20), R(70, 2, 40, 300), shape=few),  # scores of 66 heads at once
+    lambda: wide(R(1, 4, 70, 300), R(1, 2, 90, 300), R(1, 2, 90, 280), mask=mask, dead="zero", bias=R(1, 4, 70, 90)),
+    lambda: wide(R(1, 2, 70, 300), R(1, 2, 90, 300), R(1, 2, 90, 280), mask=mask, fill=-2.0, form="relu"),
+    lambda: wide(R(1, 2, 70, 300).half(), R(1, 2, 90, 300).half(), R(1, 2, 90, 300).half(), shape=(64, 32, 4, 2, 0)),
+    lambda: wide(R(2, 70, 300), R(2, 90, 300), R(2, 90, 300), products=1, floor=2e-3),
+]
+names["_FLASH_SCORES"] = 1
 for case in CASES[int(sys.argv[2])::int(sys.argv[3])]:
     case()
 """
 
 
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed: pip install triton (its interpreter needs no GPU)")
-@pytest.mark.parametrize(("part", "parts"), [(6, 19), *(pytest.param(part, 5, marks=pytest.mark.slow) for part in range(5))])
+@pytest.mark.parametrize(("part", "parts"), [(6, 19), (32, 99), *(pytest.param(part, 5, marks=pytest.mark.slow) for part in range(5))])
 def test_the_kernel_by_the_interpreter(part: int, parts: int, tmp_path: Path) -> None:
     path = tmp_path / "generated.py"
-    path.write_text("import torch\n" + kernels.text("flash_attention"))
+    path.write_text("\n\n".join(["import torch", kernels.text("flash_attention"), kernels.text("flash_wide")]))
     environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-W", "ignore", "-c", INTERPRETED, str(path), str(part), str(parts)]
     subprocess.run(command, env=environment, check=True, timeout=250)
@@ -368,7 +402,7 @@ def test_a_generated_file_by_the_interpreter(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed: pip install triton (its interpreter needs no GPU)")
-@pytest.mark.parametrize("name", ["flash_attention", "fused_product"])
+@pytest.mark.parametrize("name", ["flash_attention", "flash_wide", "fused_product"])
 def test_kernels_go_to_the_gpu_of_their_operands(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Triton launches on the current GPU, by its stream."""
     current, seen = [0], list[int]()

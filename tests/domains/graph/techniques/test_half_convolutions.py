@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Collection
 from types import SimpleNamespace
 from typing import Any
@@ -103,6 +104,14 @@ def on_cpu(ir: GraphIR) -> Any:
     return names["optimized"]
 
 
+def on_cpu_as_is(ir: GraphIR) -> Any:
+    """Return the generated `optimized` with float16 convolutions, and torch's own calls around them."""
+    after = HalfConvolutions().apply(ir, HALF)
+    names: dict[str, Any] = {"__name__": "generated"}
+    exec(compile(lower(after, (), Original("test", TEXT, target="cuda")).source.text.replace('"cuda"', '"cpu"'), "optimized.py", "exec"), names)
+    return names["optimized"]
+
+
 VALUES = {
     "normal": lambda x: x, "uniform": lambda x: x.abs(), "offset": lambda x: x + 10, "huge": lambda x: 1e30 * x, "small": lambda x: 1e-30 * x,
     "spikes": lambda x: torch.where(torch.rand_like(x) < 1e-3, 1e4 * x, x), "zeros": torch.zeros_like,
@@ -148,17 +157,26 @@ def test_it_errs_as_tf32_operands_do(model: nn.Module, size: tuple[int, ...], dr
         assert errors[0] <= 1.6 * errors[1] + 1e-7 * float(exact.square().mean().sqrt()), (name, errors)
 
 
+@pytest.mark.parametrize(("model", "size"), [(nn.Conv2d(24, 32, 3, bias=False), (3, 24, 20, 16)), (nn.Conv1d(16, 24, 5, bias=False), (3, 16, 200))])
+def test_a_small_sample_keeps_its_digits_beside_a_large_one(model: nn.Module, size: tuple[int, ...]) -> None:
+    torch.manual_seed(2)
+    x = torch.randn(size) * torch.tensor([1e12, 1e-12, 1.0]).reshape(3, *[1] * (len(size) - 1))
+    with torch.no_grad(), Accumulated():
+        seen = on_cpu_as_is(captured(model, x))(x, *model.state_dict().values())
+        exact = copy.deepcopy(model).double()(x.double())
+    seen = seen[0] if isinstance(seen, tuple) else seen
+    for one, other in zip(seen, exact, strict=True):
+        assert (one - other).abs().max() < 2e-3 * other.abs().max()
+
+
 def test_nothing_overflows() -> None:
     """Every product of the largest elements, all of one sign."""
     model = nn.Conv2d(64, 16, 7, bias=False)
     with torch.no_grad():
         model.weight.fill_(3.0)
     x = torch.full((1, 64, 40, 40), 1e6)
-    after = HalfConvolutions().apply(captured(model, x), HALF)
-    names: dict[str, Any] = {"__name__": "generated"}
-    exec(compile(lower(after, (), Original("test", TEXT, target="cuda")).source.text.replace('"cuda"', '"cpu"'), "optimized.py", "exec"), names)
     with torch.no_grad():
-        seen = names["optimized"](x, model.weight)
+        seen = on_cpu_as_is(captured(model, x))(x, model.weight)
     seen = seen[0] if isinstance(seen, tuple) else seen
     torch.testing.assert_close(seen, model(x), rtol=2e-3, atol=0)
 

@@ -83,7 +83,7 @@ def test_two_numbers_an_operand_are_float32s(model: nn.Module, size: tuple[int, 
 def test_the_end_of_the_kernel_takes_what_follows_and_a_residual() -> None:
     after = TECHNIQUE.apply(captured(Block(), torch.zeros(2, 20, 6, 7)), FLOAT32)
     call: Any = _call(after)
-    assert len(call.args) == 15 and after.results == (call,)  # the scale and the residual
+    assert len(call.args) == 20 and after.results == (call,)  # the scale and the residual
     assert "q1 + target" in call.target.python_text() and "[:, None]" in call.target.python_text()
 
 
@@ -107,11 +107,12 @@ def test_those_who_read_one_tensor_read_one_cut_of_it() -> None:
 def test_what_is_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
     with torch.device("meta"):
         many = torch.empty(2, 32, 6, 6)
-        left = (nn.Conv2d(32, 32, 3, groups=2), nn.ConvTranspose2d(32, 8, 3, stride=2, dilation=2))
+        left = (nn.ConvTranspose2d(32, 32, 3, groups=2), nn.Conv2d(32, 32, 3, groups=8), nn.ConvTranspose2d(32, 8, 3, stride=2, dilation=2))
         assert not any(list(TECHNIQUE.sites(captured(model, many))) for model in left)
         assert not list(TECHNIQUE.sites(captured(nn.Conv2d(8, 64, 3), torch.empty(2, 8, 6, 6))))  # few channels, short sums
         assert not list(TECHNIQUE.sites(captured(nn.Conv2d(32, 8, 3).half(), many.half())))
-        assert list(TECHNIQUE.sites(captured(nn.Conv2d(3, 96, 11), torch.empty(2, 3, 20, 20))))  # long sums
+        assert list(TECHNIQUE.sites(captured(nn.Conv2d(8, 96, 11), torch.empty(2, 8, 20, 20))))  # long sums
+        assert list(TECHNIQUE.sites(captured(nn.Conv2d(3, 64, 7), torch.empty(2, 3, 20, 20))))  # a tap is a row
         products = (nn.Conv2d(32, 64, 1, bias=False), nn.Conv2d(32, 16, 1))  # as they stand
         assert not any(list(TECHNIQUE.sites(captured(model, many))) for model in products)
         assert list(TECHNIQUE.sites(captured(nn.Sequential(nn.Conv2d(32, 64, 1), nn.ReLU()), many)))
@@ -166,7 +167,8 @@ rng, done = random.Random(int(sys.argv[2])), 0
 while done < int(sys.argv[3]):
     d, ci, co, parts = rng.choice([1, 2, 3]), rng.choice([3, 16, 24, 40]), rng.choice([5, 16, 70]), rng.choice([1, 2])
     size, kernel, stride, dilation, before = ([rng.randint(*ends) for _ in range(d)] for ends in ((3, 6), (1, 3), (1, 3), (1, 2), (-1, 2)))
-    transposed = rng.random() < 0.5
+    transposed = rng.random() < 0.4
+    groups = 2 if ci == 16 and co > 5 and not transposed and rng.random() < 0.5 else 1
     if transposed:
         stride, before = [1 if dilation[a] > 1 else stride[a] for a in range(d)], [max(p, 0) for p in before]
         places = [(size[a] - 1) * stride[a] + (kernel[a] - 1) * dilation[a] + 1 - before[a] - rng.randint(-1, 1) for a in range(d)]
@@ -174,21 +176,52 @@ while done < int(sys.argv[3]):
         places = [(size[a] + before[a] + rng.randint(0, 2) - (kernel[a] - 1) * dilation[a] - 1) // stride[a] + 1 for a in range(d)]
     if min(places) < 1:
         continue
+    pool, pooled, within, into, statistics = [1] * d, "", [], None, ""
+    if not transposed and rng.random() < 0.5 and min(places) > 1:
+        pool, pooled = [rng.choice([1, 2, 4]) if place >= 4 else 2 for place in places], rng.choice(["max", "avg"])
+    if max(pool) == 1 or torch.tensor(pool).prod() > 16:
+        pool, pooled = [1] * d, ""
+    if rng.random() < 0.3:
+        within = [co + 7, rng.randint(0, 7)]
+    elif not transposed:
+        statistics = rng.choice(["", "each", "all"])
     done += 1
     torch.manual_seed(done)
     scale, power = rng.choice([(1.0, 1.0), (0.2, 1e-9), (1e-12, 1e9), (1e9, 1.0), (0.0, 1.0), (1e37, 1e-22), (1.0, 1.0)])
     of_samples = torch.tensor(rng.choice([[1.0, 1.0, 1.0], [1e4, 1e-4, 1.0], [0.0, 1.0, 3e-7]])).view(3, 1, *[1] * d)
-    x, w = torch.randn(3, ci, *size) * scale * of_samples, torch.randn(co, ci, *kernel) * power
+    x, w = torch.randn(3, ci, *size) * scale * of_samples, torch.randn(co, ci // groups, *kernel) * power
     w[0] *= 1e-6
     b = rng.choice([None, torch.randn(co) * scale * power])
-    if rng.random() < 0.3:
+    if not statistics and not pooled and rng.random() < 0.3:
         x.view(-1)[rng.randrange(x.numel())] = rng.choice([float("nan"), float("inf")])
-    cut, of_w = cut_weight(w, parts)
+    rows = ci == 3 and not transposed and kernel[-1] > 1 and dilation[-1] == 1
+    cut, of_w = cut_weight(w, parts, rows)
     shape = rng.choice([[64, 64, 16, 4, 2], [64, 128, 8, 4, 2], [128, 64, 64, 8, 3]])
-    rest = (parts, kernel, stride, before, places, dilation, transposed, shape)
-    seen = names["implicit_convolution"](x, names["implicit_cut"](x, parts), cut, of_w, b, *rest)
+    shape[2] = min(shape[2], cut.shape[-1]) if rows else shape[2]
+    rest = (parts, kernel, stride, before, places, dilation, transposed, shape, groups)
+    if within and rng.random() < 0.5:
+        into = torch.full((3, within[0], *(p // r for p, r in zip(places, pool))), 7.0)
+    wide = 4 if rows else ci + -ci % 8
+    seen = names["implicit_convolution"](
+        x, names["implicit_cut"](x, parts, wide), cut, of_w, b, *rest, [] if max(pool) == 1 else pool, pooled, into, within, statistics=statistics
+    )
     wide = w.double().movedim(1, -1)[None], torch.ones(co, dtype=torch.float64), None if b is None else b.double()
     exact = ImplicitConvolution(None)(x.double(), None, *wide, *rest)
+    if pooled:
+        exact = getattr(torch.nn.functional, f"{pooled}_pool{d}d")(exact, pool)
+    if statistics:
+        seen, blocks = seen
+        units, per = (3, exact[0, 0].numel()) if statistics == "each" else (1, exact[:, 0].numel())
+        variance, mean = names["norm_of_blocks"](blocks, units, per, 1, shape[1] // int(torch.tensor(pool).prod()), d + 2)
+        axes = list(range(2, d + 2)) if statistics == "each" else [0, *range(2, d + 2)]
+        own = seen.double()
+        torch.testing.assert_close(mean.double(), own.mean(axes, keepdim=True), rtol=1e-6, atol=1e-6 * float(own.abs().max()))
+        torch.testing.assert_close(variance.double(), own.var(axes, correction=0, keepdim=True), rtol=1e-5, atol=1e-5 * float(own.var()))
+    if within:
+        whole, first = seen, within[1]
+        if into is not None:
+            assert whole is into and (whole[:, :first] == 7).all() and (whole[:, first + co :] == 7).all()
+        seen = whole[:, first : first + co]
     assert seen.shape == exact.shape and torch.equal(seen.isfinite(), exact.isfinite()), (sys.argv, done)
     if b is not None:
         seen, exact = (y - b.to(y.dtype).view(-1, *[1] * d) for y in (seen.double(), exact))
@@ -219,12 +252,12 @@ def test_the_end_by_the_interpreter(tmp_path: Path) -> None:
     after = TECHNIQUE.apply(captured(model, x), FLOAT32)
     call: Any = _call(after)
     names = {"x": x, **{name: model.get_parameter(path).detach() for name, path in after.state.items()}}
-    given = [*cut_weight(model.conv.weight.detach(), 2), model.conv.bias.detach(), *call.args[5:13], *(names[one.name] for one in call.args[13:])]
+    given = [*cut_weight(model.conv.weight.detach(), 2), model.conv.bias.detach(), *call.args[5:18], *(names[one.name] for one in call.args[18:])]
     torch.save((x, given, model(x).detach()), tmp_path / "given.pt")
     path = tmp_path / "generated.py"
     path.write_text("import torch\n" + "\n".join(straight.kernels(after)) + f"""
 if __name__ == "__main__":
     x, given, plain = torch.load({str(tmp_path / "given.pt")!r}, weights_only=False)
-    torch.testing.assert_close({call.target.__name__}(x, implicit_cut(x, 2), *given), plain, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close({call.target.__name__}(x, implicit_cut(x, 2, 24), *given), plain, rtol=1e-5, atol=1e-5)
 """)
     subprocess.run([sys.executable, "-W", "ignore", str(path)], env=os.environ | {"TRITON_INTERPRET": "1"}, check=True, timeout=250)

@@ -15,8 +15,8 @@ from benchmarks.kernels.attention import CASES, Case, chosen
 from tests.domains.graph.techniques.test_flash_attention import TECHNIQUE, Written
 from warpwright.domains.graph import cost_model
 from warpwright.domains.graph.ir import aten
-from warpwright.domains.graph.techniques.kernels import attention
-from warpwright.domains.graph.techniques.kernels.attention import FLASH_ATTENTION
+from warpwright.domains.graph.techniques.kernels.attention import technique as attention
+from warpwright.domains.graph.techniques.kernels.attention.calls import FLASH_ATTENTION
 
 ROWS = tables.rows_of(tables.RESULTS / "attention_h200")
 MEASURED = {row["case"]: row for row in ROWS if row["table"] == "attention"}

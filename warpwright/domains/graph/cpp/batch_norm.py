@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from warpwright.domains.graph.ir import Edit, GraphIR, argument, aten, dtype, edit, find, is_tensor, role, shape, users, value
+from warpwright.domains.graph.ir import Edit, GraphIR, Inserter, argument, aten, dtype, edit, find, is_tensor, role, shape, users, value
 
 
 def expand(ir: GraphIR) -> GraphIR:
@@ -29,18 +29,28 @@ def expand(ir: GraphIR) -> GraphIR:
 def _expand(e: Edit, node: fx.Node) -> None:
     at = e.before(node)
     x: Any = argument(node, "input")
+    dims = [0, *range(2, len(shape(x)))]
+    expand_by(e, node, at.call(aten.var.correction, x, dims, correction=0, keepdim=True), at.call(aten.mean.dim, x, dims, True))
+
+
+def normalised(at: Inserter, x: fx.Node, variance: fx.Node, mean: fx.Node, norm: fx.Node) -> fx.Node:
+    """Insert (x - mean) / sqrt(variance + eps) * weight + bias with eps, weight and bias of `norm`."""
     sizes = shape(x)
-    dims = [0, *range(2, len(sizes))]
     along = [1, sizes[1], *[1] * (len(sizes) - 2)]
-    variance = at.call(aten.var.correction, x, dims, correction=0, keepdim=True)
-    mean = at.call(aten.mean.dim, x, dims, True)
-    scale = at.call(aten.rsqrt.default, at.call(aten.add.Tensor, variance, argument(node, "eps")))
-    weight, bias = argument(node, "weight"), argument(node, "bias")
+    scale = at.call(aten.rsqrt.default, at.call(aten.add.Tensor, variance, argument(norm, "eps")))
+    weight, bias = argument(norm, "weight"), argument(norm, "bias")
     if weight is not None:
         scale = at.call(aten.mul.Tensor, scale, at.call(aten.view.default, weight, along))
     new = at.call(aten.mul.Tensor, at.call(aten.sub.Tensor, x, mean), scale)
-    if bias is not None:
-        new = at.call(aten.add.Tensor, new, at.call(aten.view.default, bias, along))
+    return at.call(aten.add.Tensor, new, at.call(aten.view.default, bias, along)) if bias is not None else new
+
+
+def expand_by(e: Edit, node: fx.Node, variance: fx.Node, mean: fx.Node) -> None:
+    """Write out a batch norm by the variance and the mean [1, channels, 1, ...] of its input."""
+    at = e.before(node)
+    x: Any = argument(node, "input")
+    sizes = shape(x)
+    new = normalised(at, x, variance, mean, node)
     if argument(node, "running_mean") is not None:
         share, count = argument(node, "momentum"), x.meta["val"].numel() // sizes[1]
         for buffer, seen, factor in (("running_mean", mean, share), ("running_var", variance, share * count / max(count - 1, 1))):

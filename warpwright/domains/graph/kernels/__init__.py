@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-_ENDS = ("direct_convolution", "fused_product", "implicit_convolution")
-"""Kernels that end with what follows them, which may be an activation."""
+_BEFORE = {
+    "direct_convolution": ("activations",), "fused_product": ("activations",),
+    "implicit_convolution": ("activations", "convolution_end"), "pointwise_convolution": ("activations", "convolution_end"),
+}  # fmt: skip
+"""What stands before a kernel: those that end with what follows them may end with an activation."""
 
 
 def text(name: str) -> str:
-    """Return the part of a kernel file that generated programs hold: what follows its docstring and its remark to mypy."""
+    """Return the part of the kernel's files that generated programs hold: what follows their docstrings and their remarks to mypy."""
+    return "\n\n".join(_own(one) for one in (*_BEFORE.get(name, ()), name))
+
+
+def _own(name: str) -> str:
     source = Path(__file__).with_name(f"{name}.py").read_text()
-    own = source.partition("# --- generated programs hold what follows\n")[2].strip("\n") + "\n"
-    return f"{text('activations')}\n\n{own}" if name in _ENDS else own
+    return source.partition("# --- generated programs hold what follows\n")[2].strip("\n") + "\n"

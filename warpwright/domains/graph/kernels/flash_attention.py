@@ -112,20 +112,11 @@ def _flash_fetch(
 
 
 @triton.jit
-def _flash_tile(
-    q, q_low, q_factor, acc, norm, m, tile,
-    k, k_low, k_factor, v, v_low, v_factor, k_n, v_n, mask, m_k, bias, a_k, slope, row, real, nk, offset, window, fill,
-    D: tl.constexpr, DP: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr, KEYS: tl.constexpr, HALVES: tl.constexpr, CUT: tl.constexpr,
-    PRODUCTS: tl.constexpr, FORM: tl.constexpr, CAUSAL: tl.constexpr, WINDOW: tl.constexpr, MASK: tl.constexpr, BIAS: tl.constexpr,
-    SLOPES: tl.constexpr, EDGE: tl.constexpr, SHIFT: tl.constexpr,
+def _flash_seen(
+    s, f, tile, mask, m_k, bias, a_k, slope, row, real, nk, offset, window, fill, KEYS: tl.constexpr, FORM: tl.constexpr, CAUSAL: tl.constexpr,
+    WINDOW: tl.constexpr, MASK: tl.constexpr, BIAS: tl.constexpr, SLOPES: tl.constexpr, EDGE: tl.constexpr,
 ):  # fmt: skip
-    """Add one tile of keys to the sums of a block of rows."""
-    first = tl.cast(tile, tl.int64) * KEYS
-    a, a_low, a_factor = _flash_fetch(k, k_low, k_factor, k_n, first, tile, nk, D, DP, KEYS, HALVES, CUT, PRODUCTS, EDGE)
-    s = _flash_product(q, q_low, tl.trans(a), tl.trans(a_low), PRODUCTS)
-    f = q_factor * a_factor
-    if HALVES and FORM == "softmax":
-        f = tl.maximum(f, 1.1754943508222875e-38)  # 0, of tiles that are 0 or next to it, times -Inf would be NaN
+    """Return a tile's scores and the factor that they have yet to be multiplied with, biased and masked."""
     col = tile * KEYS + tl.arange(0, KEYS)
     inside = real[:, None] & (col < nk)[None, :]
     if BIAS or SLOPES or MASK > 0 or FORM == "relu":
@@ -149,7 +140,13 @@ def _flash_tile(
         if WINDOW:
             seen = seen & (col[None, :] > row[:, None] + offset - window)
         s = tl.where(seen, s, float("-inf"))
-    b, b_low, b_factor = _flash_fetch(v, v_low, v_factor, v_n, first, tile, nk, DV, DVP, KEYS, HALVES, CUT, PRODUCTS, EDGE)
+    return s, f
+
+
+@triton.jit
+def _flash_weights(s, f, norm, m, FORM: tl.constexpr, SHIFT: tl.constexpr):
+    """Return a tile's weights, what the sums so far are to be multiplied with, and the rows' sums and largest scores with this tile."""
+    decay = norm
     if FORM == "softmax":
         new = tl.max(s, 1) * f
         if SHIFT > 0:  # scores that float32 holds to a half or less well: the product in p is exact, and may be above its rounded self
@@ -163,9 +160,14 @@ def _flash_tile(
         decay = tl.exp2(m - known)
         norm = norm * decay + tl.sum(p, 1)
         m = largest
-        acc = acc * decay[:, None]
     else:
         p = tl.maximum(s, 0.0, propagate_nan=tl.PropagateNan.ALL)
+    return p, decay, norm, m
+
+
+@triton.jit
+def _flash_add(acc, p, b, b_low, b_factor, HALVES: tl.constexpr, PRODUCTS: tl.constexpr, FORM: tl.constexpr):
+    """Add a tile's weights times its values."""
     if HALVES:
         if FORM == "relu":
             scale, back = _flash_power(tl.max(p, 1))
@@ -176,6 +178,32 @@ def _flash_tile(
         acc = tl.fma(_flash_product(high, low, b, b_low, PRODUCTS), b_factor, acc)
     else:
         acc = tl.dot(p.to(b.dtype), b, acc)
+    return acc
+
+
+@triton.jit
+def _flash_tile(
+    q, q_low, q_factor, acc, norm, m, tile,
+    k, k_low, k_factor, v, v_low, v_factor, k_n, v_n, mask, m_k, bias, a_k, slope, row, real, nk, offset, window, fill,
+    D: tl.constexpr, DP: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr, KEYS: tl.constexpr, HALVES: tl.constexpr, CUT: tl.constexpr,
+    PRODUCTS: tl.constexpr, FORM: tl.constexpr, CAUSAL: tl.constexpr, WINDOW: tl.constexpr, MASK: tl.constexpr, BIAS: tl.constexpr,
+    SLOPES: tl.constexpr, EDGE: tl.constexpr, SHIFT: tl.constexpr,
+):  # fmt: skip
+    """Add one tile of keys to the sums of a block of rows."""
+    first = tl.cast(tile, tl.int64) * KEYS
+    a, a_low, a_factor = _flash_fetch(k, k_low, k_factor, k_n, first, tile, nk, D, DP, KEYS, HALVES, CUT, PRODUCTS, EDGE)
+    s = _flash_product(q, q_low, tl.trans(a), tl.trans(a_low), PRODUCTS)
+    f = q_factor * a_factor
+    if HALVES and FORM == "softmax":
+        f = tl.maximum(f, 1.1754943508222875e-38)  # 0, of tiles that are 0 or next to it, times -Inf would be NaN
+    s, f = _flash_seen(
+        s, f, tile, mask, m_k, bias, a_k, slope, row, real, nk, offset, window, fill, KEYS, FORM, CAUSAL, WINDOW, MASK, BIAS, SLOPES, EDGE
+    )  # fmt: skip
+    b, b_low, b_factor = _flash_fetch(v, v_low, v_factor, v_n, first, tile, nk, DV, DVP, KEYS, HALVES, CUT, PRODUCTS, EDGE)
+    p, decay, norm, m = _flash_weights(s, f, norm, m, FORM, SHIFT)
+    if FORM == "softmax":
+        acc = acc * decay[:, None]
+    acc = _flash_add(acc, p, b, b_low, b_factor, HALVES, PRODUCTS, FORM)
     return acc, norm, m
 
 
@@ -187,7 +215,7 @@ def _flash_attention(
     D: tl.constexpr, DP: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr, GROUP: tl.constexpr, PACK: tl.constexpr,
     ROWS: tl.constexpr, KEYS: tl.constexpr, HALVES: tl.constexpr, CUT: tl.constexpr, PRODUCTS: tl.constexpr, FORM: tl.constexpr,
     CAUSAL: tl.constexpr, WINDOW: tl.constexpr, MASK: tl.constexpr, BIAS: tl.constexpr, SLOPES: tl.constexpr, LISTED: tl.constexpr,
-    SPLITS: tl.constexpr, DEAD: tl.constexpr, SHIFT: tl.constexpr, STAGES: tl.constexpr, EVEN: tl.constexpr,
+    SPLITS: tl.constexpr, DEAD: tl.constexpr, SHIFT: tl.constexpr, STAGES: tl.constexpr, EVEN: tl.constexpr, KEEP: tl.constexpr,
 ):  # fmt: skip
     block, of = tl.program_id(0) % blocks, tl.program_id(0) // blocks
     if CAUSAL:
@@ -272,6 +300,10 @@ def _flash_attention(
         tl.store(ends + line * 2, m)
         tl.store(ends + line * 2 + 1, norm)
     else:
+        if KEEP:
+            line = (of.to(tl.int64) * nq + row) * 2
+            tl.store(ends + line, m, mask=real)
+            tl.store(ends + line + 1, norm, mask=real)
         if FORM == "softmax":
             acc = acc / norm[:, None]
             if DEAD == "zero":
@@ -336,18 +368,19 @@ def _flash_expanded(x, lead, sizes):
 
 def flash_attention(
     q, k, v, scale, causal=False, offset=0, window=0, mask=None, hidden=False, fill=None, bias=None, tiles=None, form="softmax", dead="nan",
-    products=3, turned=False, shape=(128, 64, 8, 2, 1), slopes=None,
+    products=3, turned=False, shape=(128, 64, 8, 2, 1), slopes=None, keep=False,
 ):  # fmt: skip
     """Return attention [b, h, nq, dv] of q [b, h, nq, d], k [b, kv heads, nk, d] and v [b, kv heads, nk, dv]; with three axes, of one head.
 
     Row i sees j <= i + offset where `causal`, and j > i + offset - window where `window`; where `mask` is False (True with `hidden`), `fill`
     (None: -Inf) stands in the score's place. `tiles` are flash_tiles of the mask, for `shape`. A row that sees nothing is NaN, or 0 with
     dead="zero". `turned`: rows of the result lie as [b, nq, h, dv]. `slopes` [h]: what is taken off a score for each place away.
+    `keep`: return [b, h, nq, 2] with it, each row's largest score in powers of two and the sum of what its weights are before they are divided by it.
     """
     if q.is_cuda and q.get_device() != torch.cuda.current_device():  # Triton launches on the current one, by its stream
         with torch.cuda.device(q.device):
             return flash_attention(
-                q, k, v, scale, causal, offset, window, mask, hidden, fill, bias, tiles, form, dead, products, turned, shape, slopes
+                q, k, v, scale, causal, offset, window, mask, hidden, fill, bias, tiles, form, dead, products, turned, shape, slopes, keep
             )  # fmt: skip
     lead = q.dim()
     if lead == 3:
@@ -357,11 +390,13 @@ def flash_attention(
     q, k, v = (x if (x.stride(3) == 1 or x.shape[3] == 1) and x.stride(2) < 1 << 23 else x.contiguous() for x in (q, k, v))
     mask, bias = (x if x is None or x.stride(-1) * nk < 1 << 31 else x.contiguous() for x in (mask, bias))  # places in a tile are of 32 bits
     y = q.new_empty((b, nq, h, dv)).transpose(1, 2) if turned else q.new_empty((b, h, nq, dv))
+    ends = q.new_empty((b, h, nq, 2), dtype=torch.float32) if keep else y
     if y.numel() == 0:
-        return y[:, 0] if lead == 3 else y
+        y = y[:, 0] if lead == 3 else y
+        return (y, ends) if keep else y
     halves = q.dtype == torch.float32
     products = products if halves else 1
-    pack = h // kv if nq * (h // kv) <= 64 and tiles is None else 1
+    pack = h // kv if nq * (h // kv) <= 64 and tiles is None and not keep else 1
     rows, keys, warps, stages, cut = shape
     cut = cut and halves and pack == 1
     heads, blocks, count = h // pack, triton.cdiv(nq * pack, rows), triton.cdiv(nk, keys)
@@ -379,10 +414,10 @@ def flash_attention(
         )  # fmt: skip
     few = b * heads * blocks
     splits = 1
-    while splits < 64 and few * splits < 132 and count // (2 * splits) >= 4:
+    while not keep and splits < 64 and few * splits < 132 and count // (2 * splits) >= 4:
         splits *= 2
     kept = q.new_empty((splits, few * rows, dvp), dtype=torch.float32) if splits > 1 else y
-    ends = q.new_empty((splits, few * rows, 2), dtype=torch.float32) if splits > 1 else y
+    ends = q.new_empty((splits, few * rows, 2), dtype=torch.float32) if splits > 1 else ends
     of_tiles = (0, 0, 0)
     if tiles is not None:
         of_tiles = (tiles.stride(0) * (tiles.shape[0] > 1), tiles.stride(1) * (tiles.shape[1] > 1), tiles.stride(2))
@@ -395,9 +430,10 @@ def flash_attention(
         float("-inf") if fill is None else max(fill * (1.4426950408889634 if form == "softmax" else 1.0), -3e38),
         d, dp, dv, dvp, h // kv, pack, rows, keys, halves, cut, products, form, causal, window > 0,
         0 if mask is None else 2 if hidden else 1, bias is not None, slopes is not None, tiles is not None, splits, dead,
-        0.0 if q.dtype == torch.bfloat16 else 14.0, stages, nk % keys == 0, num_warps=warps, num_stages=stages,
+        0.0 if q.dtype == torch.bfloat16 else 14.0, stages, nk % keys == 0, keep, num_warps=warps, num_stages=stages,
     )  # fmt: skip
     if splits > 1:
         _flash_join[(few * rows,)](
             kept, ends, y, *y.stride()[:3], heads, nq, blocks, dv, dvp, pack, rows, splits, form, causal, dead, num_warps=1)  # fmt: skip
-    return y[:, 0] if lead == 3 else y
+    y = y[:, 0] if lead == 3 else y
+    return (y, ends) if keep else y

@@ -13,7 +13,9 @@ Ladder:
 3. x is cut by 2^9 while each sample's largest element is looked for; a second pass cuts those samples again whose element says so (the host never
    waits). So what a small sample, or a channel of small weights, loses is relative to its own largest element.
 4. A transposed convolution's places are taken in phases, whose places see the same taps; nothing is multiplied by zeros between x's elements.
-5. Two halves: sums of a step are added outside of the tensor cores, whose own additions cut off, which adds up in terms of one sign.
+5. Of an image, a step is a row of the window: RUN places of PITCH numbers, one behind the other in x.
+6. Groups are blocks of channels; places of a pool's window are neighbours in a block (`convolution_end.py`).
+7. Two halves: sums of a step are added outside of the tensor cores, whose own additions cut off, which adds up in terms of one sign.
 
 Achieved on an H200, with the pass that cuts x and what follows (results/implicit_convolution_h200): one number an operand 544 TFLOP/s of 512
 channels to 512 (989 is float16's peak; cuDNN's float16 kernel alone 549), 317 of 64 to 128; two 148 and 122. Two phases of a row written together
@@ -23,6 +25,7 @@ Parameters: CHANNELS 64 or 128, PLACES 64 to 256, DEPTH 16 to 128 (powers of two
 """
 
 # mypy: ignore-errors
+# ruff: noqa: F821 - convolution_end.py stands before it
 # --- generated programs hold what follows
 
 import torch
@@ -93,13 +96,17 @@ def _of_tap(
 
 @triton.jit
 def _sums(
-    x, w, corner, z0, y0, x0, seen, row, real, kz, ky, kx, ny, nx, taps, x_apart, w_apart,
-    CI: tl.constexpr, ID: tl.constexpr, IH: tl.constexpr, IW: tl.constexpr, OD: tl.constexpr, OH: tl.constexpr, OW: tl.constexpr,
+    x, w, corner, z0, y0, x0, seen, row, real, kz, ky, kx, ny, nx, taps, x_apart, w_apart, CI: tl.constexpr, PITCH: tl.constexpr, RUN: tl.constexpr,
+    ID: tl.constexpr, IH: tl.constexpr, IW: tl.constexpr, OD: tl.constexpr, OH: tl.constexpr, OW: tl.constexpr,
     KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
     PD: tl.constexpr, PH: tl.constexpr, PW: tl.constexpr, LD: tl.constexpr, LH: tl.constexpr, LW: tl.constexpr,
     TRANSPOSED: tl.constexpr, PARTS: tl.constexpr, CHANNELS: tl.constexpr, PLACES: tl.constexpr, DEPTH: tl.constexpr,
 ):  # fmt: skip
-    """Return the sums of CHANNELS rows of w at PLACES places, whose first tap stands at `corner` of x, at z0, y0, x0 of its axes."""
+    """Return the sums of CHANNELS rows of w at PLACES places, whose first tap stands at `corner` of x, at z0, y0, x0 of its axes.
+
+    RUN: a tap is so many places of a row with PITCH numbers each; 0: it is one place.
+    """
+    tl.static_assert(RUN == 0 or CI % DEPTH == 0)
     width: tl.constexpr = KD * KH * KW * CI
     sums = tl.zeros((CHANNELS, PLACES), tl.float32)
     for step in range((taps * CI + DEPTH - 1) // DEPTH):
@@ -110,12 +117,21 @@ def _sums(
                 inside &= (z0 + dz >= 0) & (z0 + dz < ID)
             if TRANSPOSED or PH != 0 or (OH - 1) * SH - PH + (KH - 1) * LH >= IH:
                 inside &= (y0 + dy >= 0) & (y0 + dy < IH)
-            if TRANSPOSED or PW != 0 or (OW - 1) * SW - PW + (KW - 1) * LW >= IW:
+            if RUN == 0 and (TRANSPOSED or PW != 0 or (OW - 1) * SW - PW + (KW - 1) * LW >= IW):
                 inside &= (x0 + dx >= 0) & (x0 + dx < IW)
             first = step * DEPTH % CI
-            at = (corner + tl.multiple_of(first + ((dz * IH + dy) * IW + dx) * CI, 8))[None, :] + tl.arange(0, DEPTH)[:, None]
+            if RUN == 0:
+                at = (corner + tl.multiple_of(first + ((dz * IH + dy) * IW + dx) * PITCH, 8))[None, :] + tl.arange(0, DEPTH)[:, None]
+            else:
+                at = (corner + (first + (dz * IH + dy) * IW * PITCH))[None, :] + tl.arange(0, DEPTH)[:, None]
             of_w_at = w + row[:, None] * width + (tl.multiple_of(first + in_w * CI, 8) + tl.arange(0, DEPTH))[None, :]
             known, of_rows = inside[None, :], real[:, None]
+            if RUN > 0:
+                of_run = first + tl.arange(0, DEPTH)
+                known = known & (of_run < RUN * PITCH)[:, None]
+                if PW != 0 or (OW - 1) * SW - PW + RUN > IW:
+                    there = x0[None, :] + (of_run // PITCH)[:, None]
+                    known &= (there >= 0) & (there < IW)
         else:
             k = step * DEPTH + tl.arange(0, DEPTH)
             dz, dy, dx, in_w = _of_tap(k // CI, KH, KW, SD, SH, SW, LD, LH, LW, TRANSPOSED, kz, ky, kx, ny, nx)
@@ -126,7 +142,7 @@ def _sums(
                 known &= (y0[None, :] + dy[:, None] >= 0) & (y0[None, :] + dy[:, None] < IH)
             if TRANSPOSED or PW != 0 or (OW - 1) * SW - PW + (KW - 1) * LW >= IW:
                 known &= (x0[None, :] + dx[:, None] >= 0) & (x0[None, :] + dx[:, None] < IW)
-            at = corner[None, :] + (k % CI + ((dz * IH + dy) * IW + dx) * CI)[:, None]
+            at = corner[None, :] + (k % CI + ((dz * IH + dy) * IW + dx) * PITCH)[:, None]
             of_w_at = w + row[:, None] * width + (k % CI + in_w * CI)[None, :]
         patch = tl.load(at, mask=known, other=0.0)
         weight = tl.load(of_w_at, mask=of_rows, other=0.0)
@@ -143,34 +159,45 @@ def _sums(
 
 @triton.jit
 def _implicit_convolution(
-    x, w, b, y, largest, of_w, total, x_apart, w_apart,
-    CI: tl.constexpr, ID: tl.constexpr, IH: tl.constexpr, IW: tl.constexpr,  # x [N, ID, IH, IW, CI]
-    CO: tl.constexpr, OD: tl.constexpr, OH: tl.constexpr, OW: tl.constexpr,  # y [N, CO, OD, OH, OW]
+    x, w, b, y, statistics, largest, of_w, total, x_apart, w_apart,
+    CI: tl.constexpr, PITCH: tl.constexpr, RUN: tl.constexpr, GROUPS: tl.constexpr,  # numbers of a tap, and from one place of x to the next
+    ID: tl.constexpr, IH: tl.constexpr, IW: tl.constexpr,  # x [N, ID, IH, IW, PITCH]
+    CO: tl.constexpr, OD: tl.constexpr, OH: tl.constexpr, OW: tl.constexpr,  # the result is [N, CO, OD, OH, OW]
     KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr,  # w [CO, KD, KH, KW, CI]
     SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,  # stride
     PD: tl.constexpr, PH: tl.constexpr, PW: tl.constexpr,  # zeros before each axis of x; of a transposed one, places of y that are left out
     LD: tl.constexpr, LH: tl.constexpr, LW: tl.constexpr,  # dilation
-    TRANSPOSED: tl.constexpr, PARTS: tl.constexpr, BIAS: tl.constexpr, q0, q1, q2, q3, EPILOGUE: tl.constexpr,
+    RD: tl.constexpr, RH: tl.constexpr, RW: tl.constexpr, POOL: tl.constexpr,  # windows of a pool, which do not overlap
+    WHOLE: tl.constexpr, FIRST: tl.constexpr, EACH: tl.constexpr, STATISTICS: tl.constexpr,  # EACH: blocks of one sample; 0: a block may have two
+    TRANSPOSED: tl.constexpr, PARTS: tl.constexpr, BIAS: tl.constexpr, q0, q1, q2, q3, EPILOGUE: tl.constexpr, LATER: tl.constexpr,
     CHANNELS: tl.constexpr, PLACES: tl.constexpr, DEPTH: tl.constexpr,
 ):  # fmt: skip
-    across: tl.constexpr = (CO + CHANNELS - 1) // CHANNELS
+    of_group: tl.constexpr = CO // GROUPS
+    across: tl.constexpr = (of_group + CHANNELS - 1) // CHANNELS * GROUPS
     pair: tl.constexpr = 2 if TRANSPOSED and SW == 2 else 1  # phases of the last axis that one program forms: neighbours in y, in whole sectors
     of_x: tl.constexpr = SW // pair if TRANSPOSED else 1
     phases: tl.constexpr = SD * SH * of_x if TRANSPOSED else 1
-    rows: tl.constexpr = (OH + SH - 1) // SH if TRANSPOSED else OH  # places of a phase, of which the last may lie outside
-    columns: tl.constexpr = (OW + SW - 1) // SW if TRANSPOSED else OW
-    planes: tl.constexpr = (OD + SD - 1) // SD if TRANSPOSED else OD
+    window: tl.constexpr = RD * RH * RW
+    rows: tl.constexpr = (OH + SH - 1) // SH if TRANSPOSED else OH // RH * RH  # places of a phase, of which the last may lie outside
+    columns: tl.constexpr = (OW + SW - 1) // SW if TRANSPOSED else OW // RW * RW
+    planes: tl.constexpr = (OD + SD - 1) // SD if TRANSPOSED else OD // RD * RD
     block, phase = tl.program_id(0) // (across * phases), tl.program_id(0) // across % phases
-    i = block * (PLACES // pair) + tl.arange(0, PLACES // pair)
-    row = tl.program_id(0) % across * CHANNELS + tl.arange(0, CHANNELS)
-    real, seen = row < CO, i < total
-    n, qz, qy, qx = i // (planes * rows * columns), i // (rows * columns) % planes, i // columns % rows, i % columns
+    if EACH == 0:
+        start, end = block * (PLACES // pair), total
+    else:
+        start, end = block // EACH * (planes * rows * columns) + block % EACH * PLACES, (block // EACH + 1) * (planes * rows * columns)
+    i = start + tl.arange(0, PLACES // pair)
+    group = tl.program_id(0) % across // (across // GROUPS)
+    within = tl.program_id(0) % (across // GROUPS) * CHANNELS + tl.arange(0, CHANNELS)
+    row, real, seen = group * of_group + within, within < of_group, i < end
+    x += group * CI
+    n, qz, qy, qx = _place_of(i, planes, rows, columns, RD, RH, RW)
     rz, ry, rx = phase // (SH * of_x), phase // of_x % SH, phase % of_x
     if not TRANSPOSED:
         z0, y0, x0 = qz * SD - PD, qy * SH - PH, qx * SW - PW
-        corner = x + (((n.to(tl.int64) * ID + z0) * IH + y0) * IW + x0) * CI
+        corner = x + (((n.to(tl.int64) * ID + z0) * IH + y0) * IW + x0) * PITCH
         sums = _sums(
-            x, w, corner, z0, y0, x0, seen, row, real, 0, 0, 0, KH, KW, KD * KH * KW, x_apart, w_apart, CI, ID, IH, IW, OD, OH, OW,
+            x, w, corner, z0, y0, x0, seen, row, real, 0, 0, 0, KH, KW, KD * KH * KW, x_apart, w_apart, CI, PITCH, RUN, ID, IH, IW, OD, OH, OW,
             KD, KH, KW, SD, SH, SW, PD, PH, PW, LD, LH, LW, TRANSPOSED, PARTS, CHANNELS, PLACES, DEPTH,
         )  # fmt: skip
     else:
@@ -179,48 +206,50 @@ def _implicit_convolution(
         ny, lines = (KH - ky + SH - 1) // SH, (KD - kz + SD - 1) // SD * ((KH - ky + SH - 1) // SH)
         x0, kx = qx + (rx + PW) // SW, (rx + PW) % SW
         nx = (KW - kx + SW - 1) // SW
-        corner = x + (((n.to(tl.int64) * ID + z0) * IH + y0) * IW + x0) * CI
+        corner = x + (((n.to(tl.int64) * ID + z0) * IH + y0) * IW + x0) * PITCH
         sums = _sums(
-            x, w, corner, z0, y0, x0, seen, row, real, kz, ky, kx, ny, nx, lines * nx, x_apart, w_apart, CI, ID, IH, IW, OD, OH, OW,
+            x, w, corner, z0, y0, x0, seen, row, real, kz, ky, kx, ny, nx, lines * nx, x_apart, w_apart, CI, PITCH, 0, ID, IH, IW, OD, OH, OW,
             KD, KH, KW, SD, SH, SW, PD, PH, PW, LD, LH, LW, TRANSPOSED, PARTS, CHANNELS, PLACES // pair, DEPTH,
         )  # fmt: skip
         if pair == 2:
             x0, kx = qx + (1 + PW) // SW, (1 + PW) % SW
             nx = (KW - kx + SW - 1) // SW
-            corner = x + (((n.to(tl.int64) * ID + z0) * IH + y0) * IW + x0) * CI
+            corner = x + (((n.to(tl.int64) * ID + z0) * IH + y0) * IW + x0) * PITCH
             more = _sums(
-                x, w, corner, z0, y0, x0, seen, row, real, kz, ky, kx, ny, nx, lines * nx, x_apart, w_apart, CI, ID, IH, IW, OD, OH, OW,
+                x, w, corner, z0, y0, x0, seen, row, real, kz, ky, kx, ny, nx, lines * nx, x_apart, w_apart, CI, PITCH, 0, ID, IH, IW, OD, OH, OW,
                 KD, KH, KW, SD, SH, SW, PD, PH, PW, LD, LH, LW, TRANSPOSED, PARTS, CHANNELS, PLACES // pair, DEPTH,
             )  # fmt: skip
             sums = tl.reshape(tl.join(sums, more), (CHANNELS, PLACES))
-    i = block * PLACES + tl.arange(0, PLACES)  # of the places that are written, in y's order but for the phases
-    n, qx = i // (planes * rows * columns * pair), i % (columns * pair)
-    seen = i < total * pair
-    if phases == 1 and columns * pair == OW:
-        place = i % (OD * OH * OW)  # which says how many lie beside one another
-    else:
+            i = block * PLACES + tl.arange(0, PLACES)  # of the places that are written, in y's order but for the phases
+            seen = i < total * pair
+    if TRANSPOSED:
+        n, qx = i // (planes * rows * columns * pair), i % (columns * pair)
+    if TRANSPOSED and (phases > 1 or columns * pair != OW or planes != OD or rows != OH):
         oz, oy, ox = i // (rows * columns * pair) % planes * SD + rz, i // (columns * pair) % rows * SH + ry, qx * of_x + rx
         seen &= (oz < OD) & (oy < OH) & (ox < OW)
         place = (oz * OH + oy) * OW + ox
+    elif window > 1:
+        place = (qz * OH + qy) * OW + qx
+    else:
+        place = i % (OD * OH * OW)  # which says how many lie beside one another
     of_x_back = _two_to(-_cut_power(tl.load(largest + n, mask=seen, other=0)))[None, :]
     of_w_back = tl.load(of_w + row, mask=real, other=1.0)[:, None]
     sums = sums * tl.minimum(of_x_back, of_w_back) * tl.maximum(of_x_back, of_w_back)  # the other way round what is small in the end may overflow
-    if BIAS:
-        sums += tl.load(b + row, mask=real, other=0.0)[:, None]
-    target = n.to(tl.int64)[None, :] * (CO * OD * OH * OW) + row.to(tl.int64)[:, None] * (OD * OH * OW) + place[None, :]
-    kept = real[:, None] & seen[None, :]
-    if EPILOGUE is not None:
-        sums = EPILOGUE(sums, row, real, target, kept, q0, q1, q2, q3)
-    tl.store(y + target, sums, mask=kept)
+    windows: tl.constexpr = (OD // RD) * (OH // RH) * (OW // RW)
+    v = start // window + tl.arange(0, PLACES // window)
+    _end_of_sums(
+        sums, y, b, statistics, block, row, real, n, place, seen, v // windows, v % windows, v < end // window, q0, q1, q2, q3,
+        CO, windows if window > 1 else OD * OH * OW, OD * OH * OW, WHOLE, FIRST, BIAS, EPILOGUE, window, POOL, LATER, STATISTICS, CHANNELS, PLACES,
+    )  # fmt: skip
 
 
-def implicit_cut(x, parts):
-    """Return x [N, CI, *sizes] as [parts, N, *sizes, CI up to a multiple of 8] in float16; behind it stand the bits of samples' largest elements."""
+def implicit_cut(x, parts, wide):
+    """Return x [N, CI, *sizes] as [parts, N, *sizes, wide] in float16; behind it stand the bits of samples' largest elements."""
     if x.is_cuda and x.get_device() != torch.cuda.current_device():  # Triton launches on the current one, by its stream
         with torch.cuda.device(x.device):
-            return implicit_cut(x, parts)
+            return implicit_cut(x, parts, wide)
     x, (n, ci) = x.contiguous(), x.shape[:2]
-    wide, inside = ci + -ci % 8, x.numel() // (n * ci)
+    inside = x.numel() // (n * ci)
     size, some = n * inside * wide, min(64, triton.next_power_of_2(wide))
     cut = x.new_empty(parts * size + 2 * n, dtype=torch.float16)
     largest = cut[parts * size :].view(torch.int32).zero_()
@@ -232,31 +261,45 @@ def implicit_cut(x, parts):
     return cut
 
 
-def implicit_convolution(x, cut, w, of_w, bias, parts, kernel, stride, padding, places, dilation, transposed, shape, epilogue=None, operands=()):
+def implicit_convolution(
+    x, cut, w, of_w, bias, parts, kernel, stride, padding, places, dilation, transposed, shape, groups=1, pool=(), pooled="", into=None, within=(),
+    epilogue=None, later=None, operands=(), statistics="",
+):
     """Return convolution(x, w * of_w) + bias [N, CO, *places] in float32, and what `epilogue` makes of it.
 
-    `cut`: implicit_cut(x, parts); w [parts, CO, *kernel, CI up to a multiple of 8] float16, one part, or a high and a low one, and `of_w` [CO]
-    the powers of two that undo its own. `padding` zeros stand before each axis of x, and as many after it as `places` ask for; of a transposed
-    convolution it is what is left out before the result, and an axis has a stride or a dilation. `shape`: of a block.
+    `cut`: implicit_cut(x, parts, wide); w [parts, CO, *kernel, wide / groups] float16, one part, or a high and a low one, and `of_w` [CO] the powers
+    of two that undo its own. With 1 in place of the last axis of `kernel` its last axis holds the taps of a row, four numbers each. `padding` zeros
+    stand before each axis of x, and as many after it as `places` ask for; of a transposed convolution it is what is left out before the result, and
+    an axis has a stride or a dilation. `shape`: of a block. `pool`: sizes of windows of which the largest (`pooled`: max) or the mean (avg) is
+    kept, before `later`. `within`: how many channels `into` has, and where these begin; without `into` such a tensor is made. `statistics`: each, or
+    all: return with the result what `norm_of_blocks` takes, of samples or of all.
     """
     if x.is_cuda and x.get_device() != torch.cuda.current_device():
         with torch.cuda.device(x.device):
             steps = (kernel, stride, padding, places, dilation)
-            return implicit_convolution(x, cut, w, of_w, bias, parts, *steps, transposed, shape, epilogue, operands)
+            rest = (groups, pool, pooled, into, within, epilogue, later, operands, statistics)
+            return implicit_convolution(x, cut, w, of_w, bias, parts, *steps, transposed, shape, *rest)
     w, lead, d = w.contiguous(), [1] * (5 - x.dim()), x.dim() - 2
     (n, ci), wide, co = x.shape[:2], w.shape[-1], w.shape[1]
-    sizes, out, kernel = (*lead, *x.shape[2:]), (*lead, *places), (*lead, *kernel)
-    stride, dilation, before = (*lead, *stride), (*lead, *dilation), (*[0] * (3 - d), *padding)
-    size, pair = x.numel() // ci * wide, 2 if transposed and stride[2] == 2 else 1
+    sizes, out, pool, run = (*lead, *x.shape[2:]), (*lead, *places), (*lead, *(pool or [1] * d)), 0
+    if w.shape[-2] != kernel[-1]:
+        kernel, run = [*kernel[:-1], 1], kernel[-1]
+    kernel, stride, dilation, before = (*lead, *kernel), (*lead, *stride), (*lead, *dilation), (*[0] * (3 - d), *padding)
+    pitch = 4 if run else wide * groups
+    size, pair = x.numel() // ci * pitch, 2 if transposed and stride[2] == 2 else 1
     phases = stride[0] * stride[1] * stride[2] // pair if transposed else 1
-    total = n * triton.cdiv(out[0], stride[0]) * triton.cdiv(out[1], stride[1]) * triton.cdiv(out[2], stride[2])
-    total = total if transposed else n * out[0] * out[1] * out[2]
-    y = x.new_empty((n, co, *places))
+    one = triton.cdiv(out[0], stride[0]) * triton.cdiv(out[1], stride[1]) * triton.cdiv(out[2], stride[2])
+    kept = [o // r for o, r in zip(out, pool, strict=True)]  # windows of each axis
+    one = one if transposed else kept[0] * kept[1] * kept[2] * pool[0] * pool[1] * pool[2]
     channels, many, depth, warps, stages = shape
-    _implicit_convolution[(triton.cdiv(total * pair, many) * triton.cdiv(co, channels) * phases,)](
-        cut, w, x if bias is None else bias.contiguous(), y, cut[parts * size :].view(torch.int32), of_w, total, size, w.numel() // parts,
-        wide, *sizes, co, *out, *kernel, *stride, *before, *dilation,
-        transposed, parts, bias is not None, *(q.contiguous() for q in (*operands, *[y] * 4)[:4]), epilogue, channels, many, depth,
-        num_warps=warps, num_stages=stages,
+    each = triton.cdiv(one, many) if statistics == "each" else 0
+    blocks = n * each or triton.cdiv(n * one * pair, many)
+    y = x.new_empty((n, within[0] if within else co, *(kept[3 - d :] if pooled else places))) if into is None else into
+    found = x.new_empty((blocks, co, 2)) if statistics else y
+    _implicit_convolution[(blocks * triton.cdiv(co // groups, channels) * groups * phases,)](
+        cut, w, x if bias is None else bias.contiguous(), y, found, cut[parts * size :].view(torch.int32), of_w, n * one, size, w.numel() // parts,
+        wide, pitch, run, groups, *sizes, co, *out, *kernel, *stride, *before, *dilation, *pool, pooled,
+        *(within or (co, 0)), each, bool(statistics), transposed, parts, bias is not None, *(q.contiguous() for q in (*operands, *[y] * 4)[:4]),
+        epilogue, later, channels, many, depth, num_warps=warps, num_stages=stages,
     )  # fmt: skip
-    return y
+    return (y, found) if statistics else y

@@ -19,7 +19,18 @@ from warpwright.domains.graph.techniques.convolutions import (
     implicit,
     lattice,
 )
-from warpwright.domains.graph.techniques.kernels import attention, fuse, fused_product, int8, launch_plan, recurrent, scans, top_k, windows
+from warpwright.domains.graph.techniques.kernels import (
+    attention,
+    fuse,
+    fused_product,
+    half_products,
+    int8,
+    launch_plan,
+    recurrent,
+    scans,
+    top_k,
+    windows,
+)
 
 REWRITES: tuple[Any, ...] = (
     *dead.TECHNIQUES,
@@ -45,7 +56,8 @@ convolution, which hide it from the rules that look for one.
 
 ON_CPU: tuple[Any, ...] = (*fold.TECHNIQUES, *forms.TECHNIQUES, *fuse.TECHNIQUES, *schedule.TECHNIQUES, *schedule.CPU_TECHNIQUES)
 _KERNELS: tuple[Any, ...] = (
-    *recurrent.TECHNIQUES, *attention.TECHNIQUES, *fused_product.TECHNIQUES, *int8.TECHNIQUES, *precision.TECHNIQUES,
+    *recurrent.TECHNIQUES, *attention.TECHNIQUES, *fused_product.TECHNIQUES, *half_products.TECHNIQUES, *int8.TECHNIQUES,
+    *precision.TECHNIQUES,
     *direct_convolution.TECHNIQUES, *implicit.TECHNIQUES, *half.TECHNIQUES, *windows.TECHNIQUES, *scans.TECHNIQUES, *activated.TECHNIQUES,
     *top_k.TECHNIQUES, *fuse.CUDA_TECHNIQUES,
 )  # fmt: skip
@@ -69,6 +81,6 @@ def techniques(target: str, backward: bool = False, tf32: bool = False) -> tuple
         kernels = fuse.CUDA_TECHNIQUES if target == "cuda" else fuse.TECHNIQUES
         rewrites = [technique for technique in REWRITES if technique not in NOT_OF_STEPS]
         return (*rewrites, differentiate.Differentiate(target), *kernels, *OF_STEPS)
-    permitting = (attention.FlashAttentions(), implicit.ImplicitConvolutions())
+    permitting = (attention.FlashAttentions(), implicit.ImplicitConvolutions(), half_products.HalfProducts(), int8.Int8Slices(), precision.Tf32x3())
     schedules = ON_CUDA if target == "cuda" else ON_CPU
     return (*REWRITES, *(replace(technique, tf32=tf32) if technique in permitting else technique for technique in schedules))

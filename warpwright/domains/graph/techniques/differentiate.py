@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from warpwright.base import Action
 from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import GraphIR
+from warpwright.domains.graph.techniques.kernels.attention import in_step, of_step
 from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
 from warpwright.domains.graph.training import differentiate
 from warpwright.errors import NotApplicable
@@ -19,7 +20,8 @@ class Differentiate:
     """y = f(x), differentiated by autograd  ->  y, kept = forward(x); dx = backward(kept, dy), each a function of plain calls.
 
     `norms`: whether softmax and norms are written out, so that they can join kernels with what is around them. `again`: whether the backward
-    computes element-wise functions anew, so that their results are neither written nor read.
+    computes element-wise functions anew, so that their results are neither written nor read. `attention`: attention is one call forward and one back,
+    which makes its scores again (on a GPU).
     """
 
     target: str
@@ -36,7 +38,10 @@ class Differentiate:
         """Yield the forms for a training step that is not differentiated yet."""
         if ir.training is None or ir.training.tangents or ir.unreadable or ir.schedule:
             return
+        attention = self.target == "cuda" and bool(of_step(ir))
         for norms, again in self.forms:
+            if attention:
+                yield Action(self.name, params=(("norms", norms), ("again", again), ("attention", True)))
             yield Action(self.name, params=(("norms", norms), ("again", again)))
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
@@ -44,4 +49,5 @@ class Differentiate:
         if action not in list(self.sites(ir)):
             raise NotApplicable(f"{action} is not legal here", "take the action from sites(ir)")
         params = dict(action.params)
+        ir = in_step(ir) if params.get("attention") else ir
         return differentiate(ir, self.target, bool(params["norms"]), bool(params["again"]))

@@ -15,6 +15,7 @@ from warpwright.domains.graph.techniques.convolutions.convolution import CONVOLU
 from warpwright.domains.graph.techniques.fold import FOLD
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
+from warpwright.tf32 import permits
 
 _SPLIT = '''
 def tf32_split(x, dim, low_first):
@@ -121,6 +122,8 @@ class Tf32x3:
     depend on the state only are split once.
     """
 
+    tf32: bool = False
+    """Does the task permit TF32 in products? There one product in it is a third of the work."""
     name: str = "tf32x3"
     chunks: tuple[int, ...] = (512, 256)
     traits: ClassVar[Traits] = Traits("S", tried_first=True)
@@ -128,7 +131,7 @@ class Tf32x3:
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield one action a chunk, for all large float32 products of matrices together."""
-        if _large_products(ir):
+        if not self.tf32 and not permits("matmul") and _large_products(ir):
             yield from (Action(self.name, params=(("chunk", chunk),)) for chunk in self.chunks)
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:

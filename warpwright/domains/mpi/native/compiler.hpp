@@ -2,6 +2,7 @@
 #pragma once
 #include <dlfcn.h>
 #include <glob.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -82,6 +83,19 @@ inline std::string content(const std::string& path) {
     return bytes;
 }
 
+// May this user and root alone have written a file? What another may have is not run: the rule of warpwright/native/kept.py.
+inline bool ours(const std::string& folder, const std::string& path) {
+    struct stat states[3];
+    if (lstat(path.c_str(), states) || stat(path.c_str(), states + 1) || stat(folder.c_str(), states + 2)) return false;
+    for (int i = 0; i < 3; ++i) {
+        const struct stat& state = states[i];
+        const bool open = (state.st_mode & S_IWOTH) || ((state.st_mode & S_IWGRP) && state.st_gid != getgid() && state.st_gid != 0);
+        const bool harmless = (i == 0 && S_ISLNK(state.st_mode)) || (i == 2 && (state.st_mode & S_ISVTX)); // others add files, and change none
+        if ((state.st_uid != getuid() && state.st_uid != 0) || (open && !harmless)) return false;
+    }
+    return true;
+}
+
 // The kernels' machine code, compiled once for each text and architecture (about two seconds).
 inline std::string machine_code(const std::string& arch) {
     const char* cache = std::getenv("WARPWRIGHT_CACHE");
@@ -90,7 +104,7 @@ inline std::string machine_code(const std::string& arch) {
     char name[64];
     std::snprintf(name, sizeof name, "/mpi_%zx_%s.cubin", std::hash<std::string>()(kernel_source), arch.c_str());
     const std::string path = folder + name;
-    if (std::string kept = content(path); !kept.empty()) return kept;
+    if (std::string kept = ours(folder, path) ? content(path) : std::string(); !kept.empty()) return kept;
     std::string code = compiled(arch);
     if (code.empty()) return code;
     const std::string fresh = path + "." + std::to_string(getpid()) + "." + std::to_string(reinterpret_cast<std::uintptr_t>(&code));

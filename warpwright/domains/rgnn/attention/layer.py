@@ -45,11 +45,11 @@ def attended(edges: Edges, tensors: Tensors, options: Options) -> torch.Tensor |
     return attention(index, launch, functools.partial(run, index.device), {name: x for name, (_, x) in tensors.items()})
 
 
-def wanted(edges: Edges, rows: torch.Tensor, options: Options, others: Sequence[torch.Tensor], nodes: int = 0) -> bool:
+def wanted(edges: Edges, rows: torch.Tensor, options: Options, others: Sequence[torch.Tensor], nodes: int = 0, first: bool = True) -> bool:
     """Do the options want the kernels of this room for `rows` of a graph's nodes, and do these take them?
 
     By None those have them that are large, or small and there to stay, with no more pairs of sources than of destinations. `nodes`: how many there
-    are, where `rows` are only some.
+    are, where `rows` are only some. `first`: is it a call's first question? Calls of small graphs are counted.
     """
     if options.attend is False or torch.compiler.is_compiling() or not takes(rows):
         return False
@@ -58,14 +58,14 @@ def wanted(edges: Edges, rows: torch.Tensor, options: Options, others: Sequence[
         index = edges.index() if usual else None
         if index is None or not few_sources(index):
             return False
-        return (nodes or rows.shape[0]) >= MANY <= index.edges or (index.edges <= SMALL and stays(index))
+        return (nodes or rows.shape[0]) >= MANY <= index.edges or (index.edges <= SMALL and stays(index, first))
     return True
 
 
-def stays(index: Index) -> bool:
+def stays(index: Index, first: bool = True) -> bool:
     """Has the graph been asked for before? Its work list takes a dozen launches, which a sampled batch would not get back."""
     asked: list[int] = index.keep("asked", lambda: [0])
-    asked[0] += 1
+    asked[0] += first
     return asked[0] > SEEN
 
 

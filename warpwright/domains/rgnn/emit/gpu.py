@@ -7,7 +7,6 @@ import hashlib
 import importlib.util
 import sys
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -26,7 +25,7 @@ from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.sorting.counting import Array, Tiles, tensor_of
 from warpwright.errors import MissingExtra
-from warpwright.native import cache_folder
+from warpwright.native import kept_file
 from warpwright.templates.driver import Kernel
 
 
@@ -232,7 +231,7 @@ def load(text: str) -> Any:
     if importlib.util.find_spec("triton") is None:
         raise MissingExtra("triton", "triton", "running relational layers on a GPU")
     name = f"rgnn_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-    path = Path(cache_folder(), f"{name}.py")
+    path = kept_file(f"{name}.py")
     if not path.exists():
         path.write_text(text)
     spec = importlib.util.spec_from_file_location(name, path)

@@ -14,11 +14,13 @@ import torch.nn.functional as F
 from torch.nn import Parameter, ParameterDict
 
 from warpwright.domains.rgnn import index as indices
+from warpwright.domains.rgnn.attention.in_place import attention as in_place_attention
 from warpwright.domains.rgnn.attention.layer import attended
 from warpwright.domains.rgnn.attention.of_rows import Begun, attention, taken
 from warpwright.domains.rgnn.emit.aside import beside
 from warpwright.domains.rgnn.emit.dense import mixed, outers, products, summed, unmixed
 from warpwright.domains.rgnn.emit.own.kernel import MANY
+from warpwright.domains.rgnn.emit.own.kinds import apart
 from warpwright.domains.rgnn.emit.own.kinds import kinds as by_kind
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.nn.common import Layer, check_rows, of_dtype, whole_call, wide
@@ -48,23 +50,25 @@ class Project(torch.autograd.Function):
     """Rows of each node type times the type's weight, the three parts of the result each in one tensor over all nodes: no concatenation, no copy."""
 
     @staticmethod
-    def forward(ctx: Any, counts: list[int], begun: Begun | None, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    def forward(ctx: Any, counts: list[int], begun: Begun | None, lying: bool, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Take rows [N_t, in_t], weights [3 * out, in_t] and biases [3 * out] of all types, in this order; return three [N, out].
 
         The gradient of the rows is added to what the end of the layer has left in `begun`, if there is one.
 
-        Rows of a small graph may be one tensor [N, in]: so is their gradient then, which what else reads them adds to in one launch.
+        Rows of a small graph may be one tensor [N, in]: so is their gradient then, which what else reads them adds to in one launch. `lying`: they
+        are of all types, are read where they lie, and there is no backward.
         """
         kinds = len(counts)
         weights, biases = tensors[-2 * kinds : -kinds], tensors[-kinds:]
         ctx.save_for_backward(*tensors[:-kinds])
         ctx.counts, ctx.few, ctx.begun = counts, sum(counts) < FEW, begun
-        rows = _by_kind(tensors[: -2 * kinds], counts)
-        ctx.own = by_kind(tensors[0], tuple(counts), weights[0].shape[0] // 3) if ctx.few and len(tensors) == 2 * kinds + 1 else None
+        given = tensors[: -2 * kinds]
+        rows = _by_kind(given, counts)
+        ctx.own = by_kind(tensors[0], tuple(counts), weights[0].shape[0] // 3) if ctx.few and (lying or len(given) == 1) else None
         if ctx.own is not None:
             weight, bias, _ = side_by_side(weights, biases)
             ctx.save_for_backward(tensors[0], weight)
-            return ctx.own.products(tensors[0], weight, bias, 3).unbind()
+            return ctx.own.products(given if lying else given[0], weight, bias, 3).unbind()
         if ctx.few:
             whole = rows[0].new_empty(sum(counts), weights[0].shape[0])
             for x, weight, bias, place in zip(rows, weights, biases, whole.split(counts), strict=True):
@@ -81,14 +85,14 @@ class Project(torch.autograd.Function):
         """Return the gradients of rows, weights and biases."""
         if ctx.own is not None:
             x, weight = ctx.saved_tensors
-            own, one = ctx.own, ctx.needs_input_grad[2]
+            own, one = ctx.own, ctx.needs_input_grad[3]
             left = None if ctx.begun is None or not one else ctx.begun.taken()
             summing = functools.partial(own.sums, gradients, weight, left)
             of_x, (matrix, total, _) = beside(x.device, lambda: summing() if one else None, lambda: own.gradients(gradients, x))
-            return None, None, of_x, *matrix.unbind(), *total.unbind()
+            return None, None, None, of_x, *matrix.unbind(), *total.unbind()
         kinds = len(ctx.counts)
         given, weights = ctx.saved_tensors[:-kinds], ctx.saved_tensors[-kinds:]
-        rows, wanted = _by_kind(given, ctx.counts), ctx.needs_input_grad[2 : 2 + len(given)]
+        rows, wanted = _by_kind(given, ctx.counts), ctx.needs_input_grad[3 : 3 + len(given)]
         if ctx.few:
             every = torch.cat(gradients, 1)
             whole = every.split(ctx.counts)
@@ -99,14 +103,14 @@ class Project(torch.autograd.Function):
             if of_given and ctx.begun is not None and (left := ctx.begun.taken()) is not None:
                 of_given = [left.add_(*of_given)]
             nothing: list[None] = [None] * len(given)
-            return None, None, *(of_given or nothing), *(g.t() @ x for g, x in zip(whole, rows, strict=True)), *of_biases
+            return None, None, None, *(of_given or nothing), *(g.t() @ x for g, x in zip(whole, rows, strict=True)), *of_biases
         of_rows, of_weights, of_bias = [], [], []
         for x, weight, one, *parts in zip(rows, weights, wanted, *(g.split(ctx.counts) for g in gradients), strict=True):
             of_rows.append(summed(parts, weight.unflatten(0, (3, -1))) if one else None)
             matrix, total = outers(x, parts)
             of_weights.append(matrix.t())
             of_bias.append(total)
-        return None, None, *of_rows, *of_weights, *of_bias
+        return None, None, None, *of_rows, *of_weights, *of_bias
 
 
 def side_by_side(*groups: Sequence[torch.Tensor]) -> list[torch.Tensor]:
@@ -172,6 +176,15 @@ def laid(parts: Sequence[torch.Tensor], counts: Sequence[int], own: Sequence[int
     return whole
 
 
+def in_place(rows: Sequence[torch.Tensor], counts: Sequence[int], columns: int) -> bool:
+    """Are rows of a small graph's types read where they lie? A backward would read them at one place: so where there is none, and kernels take them.
+
+    To put bgs' 24 MB together takes an H200 about as long as a tenth of the layer's forward.
+    """
+    plain = len(rows) > 1 and not torch.is_grad_enabled() and apart(rows)
+    return plain and by_kind(rows[0], tuple(counts), columns) is not None
+
+
 class Finish(torch.autograd.Function):
     """The end of a layer on a small graph, where launches decide: x + share (gelu(out) W + b - x), with each node type's share, W and b.
 
@@ -180,24 +193,27 @@ class Finish(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, counts: tuple[int, ...], own: tuple[int, ...], begun: Begun | None, kept: bool, x: torch.Tensor, out: torch.Tensor,
-        *tensors: torch.Tensor,
+        ctx: Any, counts: tuple[int, ...], own: tuple[int, ...], begun: Begun | None, kept: bool, x: torch.Tensor | Sequence[torch.Tensor],
+        out: torch.Tensor, *tensors: torch.Tensor,
     ) -> tuple[torch.Tensor, ...]:  # fmt: skip
         """Take rows of all types, then weights [out, out], biases and gates [1] of the types `own`; return rows of each of these.
 
-        The gradient of x is left in `begun`, if there is one, for the node that makes `out` of x. `kept`: may there be a backward?
+        The gradient of x is left in `begun`, if there is one, for the node that makes `out` of x. `kept`: may there be a backward? Without, x may be
+        the rows of each type, which `in_place` finds fit.
         """
         kinds = len(own)
         weights, biases, gates = tensors[:kinds], tensors[kinds : 2 * kinds], tensors[2 * kinds :]
-        sizes, kernels = [counts[kind] for kind in own], by_kind(x, counts, x.shape[1])
+        first = x if isinstance(x, torch.Tensor) else x[0]
+        sizes, kernels = [counts[kind] for kind in own], by_kind(first, counts, first.shape[1])
         ctx.counts, ctx.own, ctx.sizes, ctx.begun = counts, own, sizes, begun
         ctx.kernels = None if kernels is None else replace(kernels, chosen=own)
         if ctx.kernels is not None:
             weight, bias, gate = side_by_side(weights, biases, gates)
-            whole, moved = ctx.kernels.mixed(x, out, weight, bias, gate, kept)
+            whole, moved = ctx.kernels.mixed(x if isinstance(x, torch.Tensor) else [x[kind] for kind in own], out, weight, bias, gate, kept)
             ctx.save_for_backward(out, moved, weight, gate)
             starts = [sum(counts[:kind]) for kind in own]
         else:
+            x = x if isinstance(x, torch.Tensor) else laid(x, counts, range(len(counts)))
             x, out = (_of_types(rows, counts, own) for rows in (x, out))
             active, done = F.gelu(out), torch.empty_like(x)
             for part, weight, bias, place in zip(active.split(sizes), weights, biases, done.split(sizes), strict=True):
@@ -264,12 +280,12 @@ def _onto_types(rows: torch.Tensor, counts: Sequence[int], own: Sequence[int]) -
 
 
 def _projected(
-    counts: list[int], rows: Sequence[torch.Tensor], linears: list[tuple[torch.Tensor, torch.Tensor]], begun: Begun | None
+    counts: list[int], rows: Sequence[torch.Tensor], linears: list[tuple[torch.Tensor, torch.Tensor]], begun: Begun | None, lying: bool
 ) -> tuple[torch.Tensor, ...]:
     if torch.compiler.is_compiling():  # which writes no views
         whole = torch.cat([F.linear(x, *linear) for x, linear in zip(rows, linears, strict=True)])
         return tuple(part.contiguous() for part in whole.chunk(3, 1))
-    parts: tuple[torch.Tensor, ...] = Project.apply(counts, begun, *rows, *(w for w, _ in linears), *(b for _, b in linears))
+    parts: tuple[torch.Tensor, ...] = Project.apply(counts, begun, lying, *rows, *(w for w, _ in linears), *(b for _, b in linears))
     return parts
 
 
@@ -377,32 +393,54 @@ class HGTConv(Layer):
         counts = [x_dict[kind].shape[0] for kind in kinds]
         rows = [wide(x_dict[kind]) for kind in kinds]
         together = self._alike(x_dict, kinds, counts)
-        if together:
+        lying = together and in_place(rows, counts, self.out_channels)
+        if together and not lying:
             rows = [Together.apply(*rows)] if len(rows) > 1 else rows
         linears = [self._linear(self.kqv_lin, kind) for kind in kinds]
         begun = Begun()
-        out = self._of_rows(rows, counts, kinds, linears, edge_index_dict, begun)
+        out = self._in_place(rows, counts, kinds, linears, edge_index_dict) if lying else None
+        out = self._of_rows(rows, counts, kinds, linears, edge_index_dict, begun) if out is None else out
         alone = out is None or not all(x.requires_grad for x in rows)
         few = together and rows[0].shape[-1] == self.out_channels
         shared = begun if few and edge_index_dict and rows[0].requires_grad else None  # without edges no gradient comes to the projections
         if out is None:
-            out = self._of_projections(rows, counts, kinds, linears, edge_index_dict, shared)
+            out = self._of_projections(rows, counts, kinds, linears, edge_index_dict, shared, lying)
         if few:
-            return self._all_finished(x_dict, kinds, counts, rows[0], out.flatten(1), shared)
+            return self._all_finished(x_dict, kinds, counts, rows if lying else rows[0], out.flatten(1), shared)
         return self._finished(x_dict, kinds, counts, out.flatten(1), None if alone else begun)
 
     def _of_projections(
         self, rows: list[torch.Tensor], counts: list[int], kinds: list[str], linears: list[tuple[torch.Tensor, torch.Tensor]],
-        edge_index_dict: dict[EdgeType, Any], begun: Begun | None,
+        edge_index_dict: dict[EdgeType, Any], begun: Begun | None, lying: bool,
     ) -> torch.Tensor:  # fmt: skip
         """Return the attention of all nodes, with a key, a query and a value of each."""
-        keys, queries, values = self._by_head(_projected(counts, rows, linears, begun))
+        keys, queries, values = self._by_head(_projected(counts, rows, linears, begun, lying))
         if edge_index_dict:
             tensors = self._tensors(keys, queries, values)
             graph = self._edges(kinds, counts, edge_index_dict)
             fused = attended(graph, tensors, self.options) if self.heads == 1 else None
             return apply("hgt_single" if self.heads == 1 else "hgt", graph, tensors, self.options) if fused is None else fused
         return torch.zeros_like(values)
+
+    def _in_place(
+        self, rows: list[torch.Tensor], counts: list[int], kinds: list[str], linears: list[tuple[torch.Tensor, torch.Tensor]],
+        edge_index_dict: dict[EdgeType, Any],
+    ) -> torch.Tensor | None:  # fmt: skip
+        """Return the attention of a small graph's nodes from their own rows, without gradients; None where that is not computed so."""
+        if self.heads > 1 or not edge_index_dict or any(kind[0] not in kinds for kind in self.edge_types):
+            return None
+        kernels = by_kind(rows[0], tuple(counts), self.out_channels)
+        weights, biases = zip(*linears, strict=True)
+        if kernels is None or any(x.dtype is not torch.float32 for x in (*weights, *biases)):
+            return None
+        sources, graph = tuple(kinds.index(kind[0]) for kind in self.edge_types), self._edges(kinds, counts, edge_index_dict)
+        relations = wide(self.k_rel.weight), wide(self.v_rel.weight), self._prior().view(-1)
+
+        def linear() -> tuple[torch.Tensor, torch.Tensor]:
+            weight, bias, _ = side_by_side(weights, biases)
+            return weight, bias
+
+        return in_place_attention(graph, kernels, rows, sources, linear, relations, self.options)
 
     def _of_rows(
         self, rows: list[torch.Tensor], counts: list[int], kinds: list[str], linears: list[tuple[torch.Tensor, torch.Tensor]],
@@ -487,9 +525,10 @@ class HGTConv(Layer):
         return len({(x_dict[kind].dtype, x_dict[kind].shape[-1]) for kind in kinds}) == 1
 
     def _all_finished(
-        self, x_dict: dict[str, torch.Tensor], kinds: list[str], counts: list[int], rows: torch.Tensor, out: torch.Tensor, begun: Begun | None
-    ) -> dict[str, torch.Tensor]:
-        """Return the results of a small graph's destinations, mixed with their own rows; all types lie in one tensor."""
+        self, x_dict: dict[str, torch.Tensor], kinds: list[str], counts: list[int], rows: torch.Tensor | Sequence[torch.Tensor], out: torch.Tensor,
+        begun: Begun | None,
+    ) -> dict[str, torch.Tensor]:  # fmt: skip
+        """Return the results of a small graph's destinations, mixed with their own rows; all types lie in one tensor, or each in its own."""
         own = [kind for kind in kinds if kind in self.dst_node_types]
         if not own:
             return {}

@@ -35,11 +35,14 @@ class Joined:
 
     def copies(self, memory: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
         """Return the results that lie in `memory` in one of their own. They are no views to autograd: programs may write them in place."""
+        return self.parts([x.clone() for x in memory]) if self.shapes else tuple(x.clone() for x in memory)
+
+    def parts(self, memory: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+        """Return the results that lie in `memory` as tensors of their own, which share it."""
         if not self.shapes:
-            return tuple(x.clone() for x in memory)
-        whole = memory[0].clone()
-        storage = whole.untyped_storage()
-        return tuple(whole.new_empty(0).set_(storage, place, shape) for shape, place in self.shapes)  # type: ignore[call-overload]
+            return tuple(x.new_empty(0).set_(x.untyped_storage(), x.storage_offset(), x.shape, x.stride()) for x in memory)  # type: ignore[call-overload]
+        whole, storage = memory[0], memory[0].untyped_storage()
+        return tuple(whole.new_empty(0).set_(storage, place + whole.storage_offset(), shape) for shape, place in self.shapes)  # type: ignore[call-overload]
 
 
 def _lying(results: Sequence[torch.Tensor]) -> tuple[torch.Tensor, list[tuple[torch.Size, int]]] | None:

@@ -205,6 +205,8 @@ class State:
 
     edges: list[Any]
     """Weak references to the edge tensors."""
+    seen: indices.Versions
+    """The same, with what was told of them."""
     key: Any = None
     layout: Layout | None = None
     features: list[Any] = field(default_factory=list)
@@ -283,7 +285,7 @@ class Replays:
         if state is None or state.edges[0]() is not edges[0]:
             self.owner = self.owner or weakref.ref(layer)
             if few(edges, features[0].device) and self.owner() is layer:
-                self.states[place] = State([weakref.ref(x) for x in edges])
+                self.states[place] = State([weakref.ref(x) for x in edges], indices.Versions.of(edges))
             while len(self.states) > 2 * MOST:
                 self.states.popitem(last=False)
             return None
@@ -293,14 +295,14 @@ class Replays:
             return None
         state.layout = layout(parameters, state.layout)
         key = (
-            told, [x._version for x in edges], [(x.shape, x.dtype, x.device, x.requires_grad) for x in features],
+            told, [(x.shape, x.dtype, x.device, x.requires_grad) for x in features],
             state.layout, self.settings(layer), settings("matmul"),
         )  # fmt: skip
-        if key != state.key or any(ref() is not x for ref, x in zip(state.edges, edges, strict=True)):
+        if key != state.key or any(ref() is not x for ref, x in zip(state.edges, edges, strict=True)) or not state.seen.same():
             if not few(edges, features[0].device) or any(isinstance(value, torch.Tensor) for value in vars(layer).values()):
                 return None  # a weight that is no parameter
             state.restart(key)
-            state.edges = [weakref.ref(x) for x in edges]
+            state.edges, state.seen = [weakref.ref(x) for x in edges], indices.Versions.of(edges)
         state.of_same(features)
         state.calls += 1
         if state.calls <= AFTER:

@@ -16,7 +16,8 @@ import torch
 
 from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn.nn.joined import Joined
-from warpwright.domains.rgnn.nn.launches import AFTER, Layout, capture, layout, settings
+from warpwright.domains.rgnn.nn.launches import AFTER, Captured, Layout, capture, layout, settings
+from warpwright.domains.rgnn.nn.lent import TURNS, Lent, free_of
 from warpwright.domains.rgnn.nn.members import Members
 
 Step = Callable[..., torch.Tensor | tuple[torch.Tensor, ...]]
@@ -35,31 +36,46 @@ def aside(stream: Any, function: Callable[[], Result]) -> Result:
 class Recorded:
     """One recorded step: what it is given lies where it reads it, and so do the parameters' gradients where it writes them."""
 
-    def __init__(self, parameters: Sequence[torch.Tensor], step: Step, given: Sequence[torch.Tensor], stream: Any) -> None:
+    def __init__(self, parameters: Sequence[torch.Tensor], step: Step, given: Sequence[torch.Tensor], stream: Any, lend: bool = False) -> None:
+        """Record the step; `lend`: its results too, where it makes no gradients and nothing else has their memory."""
         self.given = [x.detach().clone().requires_grad_(x.requires_grad) for x in given]
-        self.alone, self.joined = True, Joined([])
+        self.alone = True
         torch.clear_autocast_cache()  # weights that were cast before would be read as they were then, at every replay
+        before = [x.grad for x in parameters]
         with indices.watched() as graphs:
-            self.launches = capture(self._once(step), stream=stream)
+            self.launches, self.joined = self._captured(step, stream)
+            made = any(x.grad is not gradient for x, gradient in zip(parameters, before, strict=True))
+            self.lent = self._lent(step, stream) if lend and not made else []
         torch.clear_autocast_cache()  # and those cast by the recording have no values before its first replay
         self.graphs = indices.Versions(graphs)
         if any(tensor is x for tensor in self.graphs.there() for x in self.given):
             raise RuntimeError("edges are among the tensors that it is given, and their index is not made anew by a recording")
         self.gradients = [(x, x.grad) for x in parameters if x.grad is not None]
 
-    def _once(self, step: Step) -> Callable[[], Sequence[torch.Tensor]]:
+    def _captured(self, step: Step, stream: Any, pool: Any = None) -> tuple[Any, Joined]:
+        joined: list[Joined] = []
+
         def run() -> Sequence[torch.Tensor]:
             results = step(*self.given)
             self.alone = isinstance(results, torch.Tensor)
-            self.joined = Joined([results.detach()] if isinstance(results, torch.Tensor) else [x.detach() for x in results])
-            return self.joined.memory
+            joined[:] = [Joined([results.detach()] if isinstance(results, torch.Tensor) else [x.detach() for x in results])]
+            return joined[0].memory
 
-        return run
+        return capture(run, pool=pool, stream=stream), joined[0]
+
+    def _lent(self, step: Step, stream: Any) -> list[Lent]:
+        """Return recordings whose results are lent; none where something else has a result, such as a parameter or what the step keeps."""
+        pool = self.launches.graph.pool() if isinstance(self.launches, Captured) else None
+        lent = [Lent(*self._captured(step, stream, pool)) for _ in range(TURNS)]
+        return lent if all(one.free() for one in lent) else []
 
     def run(self, given: Sequence[torch.Tensor]) -> torch.Tensor | tuple[torch.Tensor, ...]:
         """Run the step for these inputs."""
         if given:
             torch._foreach_copy_([x.detach() for x in self.given], [x.detach() for x in given])
+        if (lent := free_of(self.lent)) is not None:
+            results = lent.run()
+            return results[0] if self.alone else results
         self.launches.replay()
         for parameter, gradient in self.gradients:
             if parameter.grad is not gradient:
@@ -71,8 +87,8 @@ class Recorded:
 class CapturedStep:
     """What `captured` returns."""
 
-    def __init__(self, model: torch.nn.Module, step: Step) -> None:
-        self.model, self.step, self.turn = weakref.ref(model), step, threading.RLock()
+    def __init__(self, model: torch.nn.Module, step: Step, lend: bool = False) -> None:
+        self.model, self.step, self.lend, self.turn = weakref.ref(model), step, lend, threading.RLock()
         self.members = Members()
         self.key: Any = None
         self.layout: Layout | None = None
@@ -103,7 +119,7 @@ class CapturedStep:
                 return aside(self.stream, lambda: self.step(*given))
             if self.recorded is None:
                 try:
-                    self.recorded = Recorded(parameters, self.step, given, self.stream)
+                    self.recorded = Recorded(parameters, self.step, given, self.stream, self.lend and not torch.is_grad_enabled())
                 except RuntimeError as problem:
                     warnings.warn(f"a step is not recorded, and runs as it is: {problem}", stacklevel=2)
                     self.refused = True
@@ -111,7 +127,7 @@ class CapturedStep:
             return self.recorded.run(given)
 
 
-def captured(model: torch.nn.Module, step: Step) -> CapturedStep:
+def captured(model: torch.nn.Module, step: Step, lend: bool = False) -> CapturedStep:
     """Return `step`, a training step of `model` on a GPU, recorded as one CUDA graph at its fifth call and replayed from then on.
 
     `step(*tensors)` returns a tensor or a tuple of them (the loss). It begins with `model.zero_grad()`, so that each call makes gradients anew, and
@@ -119,8 +135,12 @@ def captured(model: torch.nn.Module, step: Step) -> CapturedStep:
     `tensors`; what else the step reads is read where it lies. Python's own work (prints, counters, learning rates that are numbers) is done for the
     last time when it is recorded. Other shapes, parameters, modes and edges are recorded anew. On a CPU, and where it cannot be recorded (it waits
     for the device: `loss.item()`; one warning), the step runs as it is. Results are copies.
+
+    `lend`: without gradients results are not copied where that can be. The step is recorded three times, with memory for three times its results; a
+    call runs a recording whose results nobody holds any more, views included, and gives them where they lie, or a copy where all are held. So what
+    is held stays as it is. A result that another stream reads has to be held until that is done: `record_stream` is not seen.
     """
-    return CapturedStep(model, step)
+    return CapturedStep(model, step, lend)
 
 
 def new_stream(device: torch.device) -> Any:

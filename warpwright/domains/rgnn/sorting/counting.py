@@ -77,7 +77,7 @@ class Cooperative(Kernel):
             self.layout.pack_into(self.room, self.start, *arguments)
             block, _, _, shared = self.shape
             sizes = min(grid, self.resident), 1, 1, block, 1, 1, shared
-            check(_together()(self.function, *sizes, stream, self.places), f"launching {self.name}")
+            self.launched(_together(), *sizes, stream, self.places)
 
     def measure(self, device: int) -> Cooperative:
         """Ask the driver how many blocks run at once."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from warpwright.base import digest
 from warpwright.domains.sass.code.cubin import WORD, Cubin
 from warpwright.errors import CaptureError, UsageError
-from warpwright.native import cache_folder, nvidia
+from warpwright.native import cache_folder, kept_file, nvidia
 
 R, UR, P, UP = 0, 256, 512, 768
 """Where the numbers of the four register files begin: register UR4 is 260."""
@@ -93,7 +93,7 @@ def keep(data: bytes, text: str) -> None:
 
 
 def _kept(data: bytes) -> Path:
-    return cache_folder() / f"{digest('nvdisasm', data.hex())}.plr.gz"
+    return kept_file(f"{digest('nvdisasm', data.hex())}.plr.gz")
 
 
 def _disassemble(cubin: Cubin) -> str:

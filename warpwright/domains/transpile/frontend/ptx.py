@@ -7,33 +7,42 @@ An `asm` with an instruction that is not here is left as it stands, and is refus
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.frontend import scan, tensor_cores
-from warpwright.domains.transpile.integers import RANK
+from warpwright.domains.transpile.frontend.ptx_forms import (
+    COMPARISONS,
+    THREAD,
+    TYPES,
+    bits_of,
+    clamped,
+    compared,
+    highest,
+    inserted,
+    is_inside,
+    lookup,
+    permuted,
+    predicate,
+    shifted,
+    shuffle,
+    vote,
+)
 
 OPERANDS = {"r": "unsigned int", "l": "unsigned long long", "h": "unsigned short", "f": "float", "d": "double", "n": "int"}
 """Constraint letter -> type of the value."""
 
-TYPES = {
-    "u16": "unsigned short", "s16": "short", "b16": "unsigned short", "u32": "unsigned int", "s32": "int", "b32": "unsigned int",
-    "u64": "unsigned long long", "s64": "long long", "b64": "unsigned long long", "f32": "float", "f64": "double", "u8": "unsigned char",
-    "s8": "signed char", "b8": "unsigned char",
-}  # fmt: skip
 
-_THREAD = RANK
 _PLACES = {"tid": "threadIdx", "ntid": "blockDim", "ctaid": "blockIdx", "nctaid": "gridDim"}
 REGISTERS = {
     **{f"%{ptx}.{axis}": f"{cuda}.{axis}" for ptx, cuda in _PLACES.items() for axis in "xyz"},
-    "%laneid": f"({_THREAD} & 31u)", "%warpid": f"({_THREAD} >> 5)", "%smid": "0u", "%nsmid": "1u", "%clock": "(unsigned)clock64()",
+    "%laneid": f"({THREAD} & 31u)", "%warpid": f"({THREAD} >> 5)", "%smid": "0u", "%nsmid": "1u", "%clock": "(unsigned)clock64()",
     "%clock64": "(unsigned long long)clock64()", "%globaltimer": "(unsigned long long)clock64()",
-    "%lanemask_eq": f"(1u << ({_THREAD} & 31u))", "%lanemask_lt": f"((1u << ({_THREAD} & 31u)) - 1u)",
-    "%lanemask_le": f"((2u << ({_THREAD} & 31u)) - 1u)", "%lanemask_gt": f"(~((2u << ({_THREAD} & 31u)) - 1u))",
-    "%lanemask_ge": f"(~((1u << ({_THREAD} & 31u)) - 1u))", "WARP_SZ": "32u",
+    "%lanemask_eq": f"(1u << ({THREAD} & 31u))", "%lanemask_lt": f"((1u << ({THREAD} & 31u)) - 1u)",
+    "%lanemask_le": f"((2u << ({THREAD} & 31u)) - 1u)", "%lanemask_gt": f"(~((2u << ({THREAD} & 31u)) - 1u))",
+    "%lanemask_ge": f"(~((1u << ({THREAD} & 31u)) - 1u))", "WARP_SZ": "32u",
 }  # fmt: skip
 
 IGNORED = frozenset(
@@ -45,7 +54,6 @@ IGNORED = frozenset(
 _DIRECTED = frozenset({"rz", "rm", "rp", "sat"})
 
 BINARY = {"add": "+", "sub": "-", "and": "&", "or": "|", "xor": "^", "rem": "%"}
-COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lo": "<", "ls": "<=", "hi": ">", "hs": ">="}
 APPROXIMATIONS = {
     "ex2": "exp2f({0})", "lg2": "log2f({0})", "rcp": "(1.0f / {0})", "rsqrt": "rsqrtf({0})", "sqrt": "sqrtf({0})", "sin": "sinf({0})",
     "cos": "cosf({0})", "tanh": "tanhf({0})",
@@ -167,7 +175,7 @@ class _Statement:
             operands = [self._value(operand) for operand in (both[1], *scan.split_commas(rest[both.end() :]))]
             kind = next(one for one in modifiers if one in TYPES)
             values = [self._typed(operands[1], kind), *operands[2:]]
-            inside = f"{self._value(both[2])} = {_inside(modifiers, values)}; "  # first: the result may be what is shuffled or the distance
+            inside = f"{self._value(both[2])} = {is_inside(modifiers, values)}; "  # first: the result may be what is shuffled or the distance
             return inside + self._translated(operation, [*modifiers], operands) + ";"
         operands = [self._value(operand) for operand in scan.split_commas(rest)]
         return self._translated(operation, [*modifiers], operands) + ";"
@@ -227,7 +235,7 @@ class _Statement:
         if {*plain} - {*TYPES} - _MEANT.get(operation, set()) or "sat" in modifiers:
             raise DoesNotApply(0, ".".join([operation, *modifiers]))
         if "pred" in plain:
-            return f"{operands[0]} = {_predicate(operation, operands[1:])}"
+            return f"{operands[0]} = {predicate(operation, operands[1:])}"
         if not kind and operation != "activemask":
             raise DoesNotApply(0, operation)
         value = self._computed(operation, modifiers, plain, kind, operands[1:])
@@ -252,7 +260,7 @@ class _Statement:
 
     def _halves(self, kind: str, operands: Sequence[str]) -> str:
         """Return a move between a register and its two halves, `{low, high}`."""
-        bits = _bits(kind) // 2
+        bits = bits_of(kind) // 2
         whole, half = TYPES[kind], TYPES[f"b{bits}"]
         pair = next(operand for operand in operands if operand[0] == "{")
         parts = [part.strip() for part in pair.strip("{}").split(",")]
@@ -287,7 +295,7 @@ class _Statement:
         modular = operation in ("add", "sub") or (operation in ("mul", "mad") and "lo" in plain)
         a = [self._typed(value, kind.replace("s", "u") if modular else kind) for value in values]
         floating, suffix, longer = kind.startswith("f"), "f" if kind == "f32" else "", "ll" if kind == "b64" else ""
-        last = f"{_bits(kind) - 1}u" if kind in TYPES else ""
+        last = f"{bits_of(kind) - 1}u" if kind in TYPES else ""
         if operation == "mov":
             return a[0]
         if operation in BINARY and len(a) == 2:
@@ -306,13 +314,13 @@ class _Statement:
             return f"f{operation}{suffix}({a[0]}, {a[1]})" if floating else f"({a[0]} {sign} {a[1]} ? {a[0]} : {a[1]})"
         simple: Mapping[str, Callable[[], str]] = {
             "neg": lambda: f"(-{a[0]})", "not": lambda: f"(~{a[0]})", "abs": lambda: f"{'fabs' + suffix if floating else 'abs'}({a[0]})",
-            "shl": lambda: f"({values[1]} > {last} ? 0 : {a[0]} << {values[1]})", "shr": lambda: _shifted(a[0], values[1], last, kind),
+            "shl": lambda: f"({values[1]} > {last} ? 0 : {a[0]} << {values[1]})", "shr": lambda: shifted(a[0], values[1], last, kind),
             "popc": lambda: f"__popc{longer}({a[0]})", "clz": lambda: f"__clz{longer}({a[0]})", "brev": lambda: f"__brev{longer}({a[0]})",
-            "bfind": lambda: _highest(kind, a[0]),
-            "prmt": lambda: _permuted(a), "bfi": lambda: _inserted(kind, a, values),
-            "bfe": lambda: self._field(kind, a, values), "lop3": lambda: _lookup(a), "selp": lambda: f"({values[2]} ? {a[0]} : {a[1]})",
-            "setp": lambda: _compared(plain, floating, a), "cvt": lambda: self._converted(modifiers, plain, values[0]),
-            "activemask": lambda: "__activemask()", "shfl": lambda: _shuffle(plain, [a[0], *values[1:]]), "vote": lambda: _vote(plain, values),
+            "bfind": lambda: highest(kind, a[0]),
+            "prmt": lambda: permuted(a), "bfi": lambda: inserted(kind, a, values),
+            "bfe": lambda: self._field(kind, a, values), "lop3": lambda: lookup(a), "selp": lambda: f"({values[2]} ? {a[0]} : {a[1]})",
+            "setp": lambda: compared(plain, floating, a), "cvt": lambda: self._converted(modifiers, plain, values[0]),
+            "activemask": lambda: "__activemask()", "shfl": lambda: shuffle(plain, [a[0], *values[1:]]), "vote": lambda: vote(plain, values),
         }  # fmt: skip
         if operation in APPROXIMATIONS:
             return (APPROXIMATIONS if kind == "f32" else DOUBLE)[operation].format(a[0])
@@ -364,7 +372,7 @@ class _Statement:
         elif any(modifier in ("rz", "rm", "rp") for modifier in modifiers):
             raise DoesNotApply(0, "cvt")
         if origin[0] == "f" and target[0] != "f":
-            return _clamped(target, read)
+            return clamped(target, read)
         return f"({TYPES[target]})({read})"
 
     def _memory(self, operation: str, modifiers: Sequence[str], plain: Sequence[str], kind: str, operands: Sequence[str]) -> str:
@@ -383,138 +391,6 @@ class _Statement:
         if operation == "st":
             steps = [f"{place}[{index}] = {self._typed(part, kind)}" for index, part in enumerate(parts)]
         return "; ".join([begin, *steps]) + "; }"
-
-
-def _highest(kind: str, value: str) -> str:
-    """Return the place of the highest bit that is set, all ones where none is."""
-    if kind not in ("u32", "u64"):
-        raise DoesNotApply(0, "bfind")
-    return f"({_bits(kind) - 1}u - (unsigned)__clz{'ll' if kind == 'u64' else ''}({value}))"
-
-
-def _bits(kind: str) -> int:
-    return int(kind[1:])
-
-
-def _shifted(value: str, count: str, last: str, kind: str) -> str:
-    """Return a shift to the right; a count beyond the width leaves the sign, or nothing."""
-    return f"({value} >> ({count} > {last} ? {last} : {count}))" if kind[0] == "s" else f"({count} > {last} ? 0 : {value} >> {count})"
-
-
-def _compared(plain: Sequence[str], floating: bool, a: Sequence[str]) -> str:
-    """Return a comparison; those of numbers are false where one is NaN, also `ne`."""
-    sign = _comparison(plain)
-    return f"({a[0]} < {a[1]} || {a[0]} > {a[1]})" if floating and sign == "!=" else f"({a[0]} {sign} {a[1]})"
-
-
-def _predicate(operation: str, values: Sequence[str]) -> str:
-    """Return logic of predicates."""
-    if operation == "not":
-        return f"(!{values[0]})"
-    return f"({values[0]} {({'and': '&&', 'or': '||', 'xor': '!='})[operation]} {values[1]})"
-
-
-def _number(text: str) -> int:
-    """Return the number that an operand is, its cast left out."""
-    digits = re.fullmatch(r"(?:\([\w ]+\))?\(?(\d+|0[xX][0-9a-fA-F]+)\)?", text)
-    if digits is None:
-        raise DoesNotApply(0, "a register where a number is understood")
-    return int(digits[1], 0)
-
-
-def _inserted(kind: str, a: Sequence[str], values: Sequence[str]) -> str:
-    """Return bits of the first operand put into the second, from a place on."""
-    if kind != "b32":
-        raise DoesNotApply(0, "bfi")
-    first, width = f"({values[2]} & 255u)", f"({values[3]} & 255u)"
-    mask = f"(({width} > 31u ? ~0u : (1u << {width}) - 1u) << {first})"
-    return f"({first} > 31u ? {a[1]} : ({a[1]} & ~{mask}) | ({a[0]} << {first} & {mask}))"
-
-
-def _permuted(a: Sequence[str]) -> str:
-    """Return a permutation of bytes; a selector's fourth bit replicates the byte's sign."""
-    try:
-        plain = not _number(a[2]) & 0x8888
-    except DoesNotApply:
-        plain = False
-    return f"{'__byte_perm' if plain else 'ww_permuted'}({', '.join(a)})"
-
-
-def _clamped(target: str, value: str) -> str:
-    """Return a conversion to an integer: what is too large or too small becomes the last one, NaN 0."""
-    limits = {"s32": ("-2147483648.0", "2147483648.0", "(-2147483647 - 1)", "2147483647"), "u32": ("0.0", "4294967296.0", "0u", "4294967295u")}
-    low, high, least, most = limits[target]
-    return f"({value} != {value} ? 0 : {value} <= {low} ? {least} : {value} >= {high} ? {most} : ({TYPES[target]})({value}))"
-
-
-def _comparison(plain: Sequence[str]) -> str:
-    comparisons = [COMPARISONS[modifier] for modifier in plain if modifier in COMPARISONS]
-    if len(comparisons) != 1:
-        raise DoesNotApply(0, "setp")
-    return comparisons[0]
-
-
-def _lookup(a: Sequence[str]) -> str:
-    """Return any function of three bits, from its table: bit (4a + 2b + c) of the last operand."""
-    table = _number(a[3])
-    terms = [
-        "(" + " & ".join(value if bit else f"~{value}" for bit, value in zip(bits, a[:3], strict=True)) + ")"
-        for bits in itertools.product((0, 1), repeat=3)
-        if table >> (4 * bits[0] + 2 * bits[1] + bits[2]) & 1
-    ]
-    return "(" + " | ".join(terms) + ")" if terms else "0u"
-
-
-def _shuffle(plain: Sequence[str], values: Sequence[str]) -> str:
-    """Return a shuffle among the lanes of a warp or of a part of it; without a mask it is of before Volta."""
-    function = {"idx": "__shfl", "up": "__shfl_up", "down": "__shfl_down", "bfly": "__shfl_xor"}
-    mode = next((modifier for modifier in plain if modifier in function), "")
-    if not mode or len(values) not in (3, 4):
-        raise DoesNotApply(0, "shfl")
-    width, by = _width(mode, values[2]), _lane(values[1])
-    several = "" if width == "32" else f", {width}"
-    if len(values) == 3:
-        return f"{function[mode]}({values[0]}, {by}{several})"
-    return f"{function[mode]}_sync({values[3]}, {values[0]}, {by}{several})"
-
-
-def _lane(operand: str) -> str:
-    """Return the lane, or the distance, that a shuffle reads from an operand: its lowest five bits."""
-    try:
-        return str(_number(operand) & 31)
-    except DoesNotApply:
-        return f"(({operand}) & 31)"
-
-
-def _width(mode: str, operand: str) -> str:
-    """Return how many lanes exchange values: the last operand has the lanes' common bits from bit 8, and the last lane, or the first going up."""
-    up = "true" if mode == "up" else "false"
-    try:
-        number = _number(operand)
-    except DoesNotApply:
-        return f"ww_shuffle_width({operand}, {up})"  # looks at it when it runs
-    width = 32 - (number >> 8 & 31)
-    if width & (width - 1) or (number & 31 if mode == "up" else number & (width - 1) != width - 1):
-        raise DoesNotApply(0, "shfl")
-    return str(width)
-
-
-def _inside(modifiers: Sequence[str], values: Sequence[str]) -> str:
-    """Return whether a shuffle finds the lane that it asks for."""
-    mode = next((modifier for modifier in modifiers if modifier in ("idx", "up", "down", "bfly")), "")
-    width, lane, by = f"(unsigned){_width(mode, values[2])}", f"({_THREAD} & 31u)", f"(unsigned){_lane(values[1])}"
-    return {
-        "up": f"({lane} & ({width} - 1u)) >= {by}", "down": f"({lane} & ({width} - 1u)) + {by} < {width}",
-        "bfly": f"({lane} ^ {by}) <= ({lane} | ({width} - 1u))", "idx": "true",
-    }[mode]  # fmt: skip
-
-
-def _vote(plain: Sequence[str], values: Sequence[str]) -> str:
-    function = {"ballot": "__ballot_sync", "all": "__all_sync", "any": "__any_sync"}
-    mode = next((modifier for modifier in plain if modifier in function), "")
-    if not mode or len(values) != 2:
-        raise DoesNotApply(0, "vote")
-    return f"{function[mode]}({values[1]}, {values[0]})"
 
 
 def _instructions(template: str) -> list[str]:

@@ -31,8 +31,9 @@ import torch
 from warpwright.base import Case, Errors
 from warpwright.verifier.judge import distributions, oracle, parts
 from warpwright.verifier.judge.original import rounding
+from warpwright.verifier.judge.original.answers import NO_ERROR, Answer, Leaf, as_tensor, leaves_of
 from warpwright.verifier.judge.original.on_host import RAISED, says_nothing_of_inputs
-from warpwright.verifier.judge.original.reference import NO_ERROR, Answer, Leaf, Original, as_tensor, leaves_of
+from warpwright.verifier.judge.original.reference import Original
 
 NEAR_RUNS = 6
 FEW = ((4, 48), (16, 24))
@@ -129,7 +130,7 @@ def _runs(original: Original, inputs: Any, seed: int, which: int, near: int, dec
         if run >= NEAR_RUNS and time.monotonic() - began > MORE_SECONDS:
             break
         yield "near", _run(original, distributions.perturb(inputs, seed + 31 * (run + 1)), which)
-    permitted = original.permitted(inputs, which)
+    permitted, _ = original.permitted(inputs, which)
     if permitted:
         yield "near", permitted
     for run in range(rounding.RUNS if any(decided) else 0):

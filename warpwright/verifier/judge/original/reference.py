@@ -5,35 +5,32 @@ from __future__ import annotations
 import contextlib
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_leaves
 
-from warpwright.base import Case, Errors, Precision, Task
+from warpwright.base import Case, Errors, Task
 from warpwright.errors import TaskError, is_full
 from warpwright.tasks import taskfile
 from warpwright.tasks.copying import copied
 from warpwright.tasks.padding import padded_as_on_devices
-from warpwright.tf32 import tf32_flags
 from warpwright.verifier.draw import CHANGES, MIXED, STRIDED, TAKEN, Draw
 from warpwright.verifier.judge import discrete, distributions, oracle, parts
 from warpwright.verifier.judge.original import tf32
+from warpwright.verifier.judge.original.answers import NO_ERROR, Answer, Key, Leaf, as_tensor, dtype_of, key_of, leaves_of, tensors_of
 from warpwright.verifier.judge.original.compensated import Compensated
+from warpwright.verifier.judge.original.exchanging import exchange_two
 from warpwright.verifier.judge.original.held import Held
+from warpwright.verifier.judge.original.precisions import Widening, clone, own_precision, widen
 from warpwright.verifier.judge.original.products import WideProducts
 from warpwright.workers.tensors import variants
-from warpwright.workers.tensors.objects import fields_of, kinds_of
+from warpwright.workers.tensors.objects import kinds_of
 
 ILL_CONDITIONED = 1e-2  # an original that is itself off by 1 % (RMS) on a hidden input says nothing about candidates
-WIDE = {torch.float16: torch.float64, torch.bfloat16: torch.float64, torch.float32: torch.float64, torch.complex64: torch.complex128}
 
-
-NO_ERROR = Errors(0.0, 0.0, 0.0)
 
 MOST_COUNTED = 1000
 """Calls that a program may have made before the state that it gets: a mean over all calls is one over many."""
@@ -47,196 +44,6 @@ hundreds of timed calls has a case of its own, which is never asked for again.""
 
 HELD_SHARE = 8
 """Of the memory for answers: so much may inputs take on a CPU. A GPU draws them in no time, and its memory is others' too."""
-
-Key = tuple[Any, ...]
-"""Distribution, seed, parameters and state of an answer."""
-
-
-def key_of(case: Case, which: int) -> Key:
-    """Return what an answer is remembered under."""
-    return case.name, case.seed, which, *sorted(case.params.items())
-
-
-@dataclass(frozen=True)
-class Leaf:
-    """One tensor or number of the answer."""
-
-    path: str
-    shape: tuple[int, ...]
-    stride: tuple[int, ...]
-    dtype: torch.dtype
-    device: str
-    is_tensor: bool
-    exact: torch.Tensor
-    """The float64 answer; for integers and bools, the answer of the float64 run."""
-    own: torch.Tensor | None
-    """The original's own answer, kept where it is needed: integers, and floats that are not all finite."""
-    original: Errors
-    scale: oracle.Scale
-    allowed: Errors
-    expected: Errors = NO_ERROR
-    """What would be allowed if the original's typical error stood for its own in place of its worst, once the answer was examined."""
-    sensitive: torch.Tensor | None = None
-    """Elements that are compared apart from the others (`conditioning.py`), if the answer was examined and there are any."""
-    allowed_there: Errors = NO_ERROR
-    """How far they may be off, if they are real."""
-    sizes: Mapping[int, torch.Tensor] = field(default_factory=dict)
-    small: tuple[parts.Part, ...] = ()
-    """Rows, columns and the like that are small beside the rest, and the sizes of all."""
-    seen: tuple[torch.Tensor, ...] = ()
-    """What they may be besides `own` and `exact`, if they are integers."""
-    flipped: tuple[tuple[torch.Tensor, torch.Tensor], ...] = ()
-    """Places in the flattened output and values there, of runs in which rounding has other integers come out, where those move it far."""
-
-    @property
-    def is_real(self) -> bool:
-        """Whether it is compared with a tolerance."""
-        return (self.dtype.is_floating_point and self.dtype not in CODED) or self.dtype.is_complex
-
-    @cached_property
-    def bytes(self) -> int:
-        """Memory held, of what an examination finds in it apart."""
-        held = (self.exact, *self.sizes.values(), *([self.own] if self.own is not None else []))
-        return sum(tensor.nbytes for tensor in held) + sum(part.bytes for part in self.small)
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The original's answer to one case in one state."""
-
-    leaves: tuple[Leaf, ...]
-    finite: bool
-    """Both runs gave finite numbers only."""
-    conditioned: bool
-    """The original's own error is below 1 % of its output, in all outputs that are more than rounding."""
-    kinds: tuple[tuple[str, str], ...] = ()
-    """Where the outputs are in objects of a class of their own, and its name."""
-    after: Mapping[str, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
-    """Parameters and buffers after the call, in the program's own precision and in float64, if they are to be compared."""
-
-    @cached_property
-    def bytes(self) -> int:
-        """Memory held."""
-        after = sum(tensor.numel() * tensor.element_size() for pair in self.after.values() for tensor in pair)
-        return sum(leaf.bytes for leaf in self.leaves) + after
-
-
-def leaves_of(value: Any, path: str = "out") -> Iterator[tuple[str, Any]]:
-    """Yield the tensors and numbers of a nested output, with their places. Lists and tuples count as the same."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            yield from leaves_of(item, f"{path}[{key!r}]")
-    elif isinstance(value, list | tuple):
-        for number, item in enumerate(value):
-            yield from leaves_of(item, f"{path}[{number}]")
-    elif hasattr(type(value), "__dataclass_fields__"):
-        yield from leaves_of(fields_of(value), path)
-    elif value is not None:
-        yield path, value
-
-
-def tensors_of(value: Any) -> list[torch.Tensor]:
-    """Return the tensors of a nested value."""
-    return [leaf for _, leaf in leaves_of(value) if isinstance(leaf, torch.Tensor)]
-
-
-def least_values(inputs: Any, other: Any) -> int:
-    """Return the elements of the input that has the fewest, but some, of those that differ between two draws; 0 where there is none.
-
-    A Python number has one, and so has a Boolean. (A number that the task's own inputs always show says nothing in more of them.)
-    """
-    pairs = zip(tree_leaves(inputs), tree_leaves(other), strict=False)
-    return min((_elements(one) for one, two in pairs if _differ(one, two)), default=0)
-
-
-def _elements(value: Any) -> int:
-    return value.numel() if isinstance(value, torch.Tensor) else 1
-
-
-def _differ(one: Any, other: Any) -> bool:
-    """Whether an input is another one in the next draw. Of floating-point tensors nobody has to look."""
-    if not isinstance(one, torch.Tensor):
-        return type(one) in (bool, int, float) and one != other
-    return bool(one.numel()) and (one.is_floating_point() or one.is_complex() or not torch.equal(one, other))
-
-
-CODED = frozenset(getattr(torch, name) for name in ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu"))
-"""Types that torch does no arithmetic in: they are what something was quantised to, and are compared as whole numbers are."""
-
-NEGATIVE_ZERO = frozenset({torch.float8_e4m3fn, torch.float8_e5m2})
-"""Those that have one, as the byte 0x80."""
-
-
-def as_tensor(value: Any) -> torch.Tensor:
-    """Return an output leaf as a tensor, of CODED types the bytes; a Python number becomes a float64 or int64 scalar."""
-    if isinstance(value, torch.Tensor):
-        if value.dtype in CODED:
-            codes = value.detach().view(torch.uint8)
-            return torch.where(codes == 0x80, 0, codes) if value.dtype in NEGATIVE_ZERO else codes
-        return value.detach()
-    if isinstance(value, bool | int | float):
-        return torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else None)
-    raise TaskError(f"expected the original to return tensors and numbers, saw {type(value).__name__}", "wrap the function so that it does")
-
-
-def dtype_of(value: Any, tensor: torch.Tensor) -> torch.dtype:
-    """Return the type of an output leaf that is compared as `tensor`."""
-    return value.dtype if isinstance(value, torch.Tensor) else tensor.dtype
-
-
-def widen(value: Any) -> Any:
-    """Return floating-point tensors in float64."""
-    return tree_map(lambda item: item.to(WIDE[item.dtype]) if isinstance(item, torch.Tensor) and item.dtype in WIDE else item, value)
-
-
-def clone(value: Any) -> Any:
-    """Return the same nested value with its tensors copied, strides kept."""
-    return tree_map(lambda item: item.clone() if isinstance(item, torch.Tensor) else item, value)
-
-
-class Widening(TorchFunctionMode):
-    """Turns a program's own casts to narrower floating-point types into casts to float64, so that the oracle is float64 throughout."""
-
-    CASTS = frozenset({"float", "half", "bfloat16"})
-
-    def __torch_function__(self, function: Any, types: Any, arguments: Any = (), keywords: Any = None) -> Any:
-        keywords = dict(keywords or {})
-        name = getattr(function, "__name__", "")
-        if name in self.CASTS and arguments and isinstance(arguments[0], torch.Tensor):
-            return arguments[0].double()
-        if keywords.get("dtype") in WIDE:
-            keywords["dtype"] = WIDE[keywords["dtype"]]
-        if name in ("to", "type"):
-            arguments = tuple(WIDE.get(item, item) if isinstance(item, torch.dtype) else item for item in arguments)
-        return function(*arguments, **keywords)
-
-
-class Rounding(TorchFunctionMode):
-    """Rounds the operands of matrix products and convolutions to TF32, for machines that have no TF32 unit."""
-
-    NAMES = ("matmul", "mm", "bmm", "addmm", "baddbmm", "linear", "conv", "einsum", "dot", "mv", "__matmul__", "attention", "lstm", "gru", "rnn")
-
-    def __torch_function__(self, function: Any, types: Any, arguments: Any = (), keywords: Any = None) -> Any:
-        if any(part in getattr(function, "__name__", "") for part in self.NAMES):
-            arguments = tree_map(lambda item: round_tf32(item) if isinstance(item, torch.Tensor) else item, arguments)
-        return function(*arguments, **(keywords or {}))
-
-
-def round_tf32(tensor: torch.Tensor) -> torch.Tensor:
-    """Return float32 values rounded to TF32's ten mantissa bits, to nearest."""
-    if tensor.dtype is not torch.float32:
-        return tensor
-    return ((tensor.detach().contiguous().view(torch.int32) + 0x1000) & ~0x1FFF).view(torch.float32)
-
-
-def _own_precision(precision: Precision, device: str) -> tuple[Any, Callable[[Any], Any]]:
-    """Return the context that the original runs in at `precision`, and what is done to its inputs first."""
-    if precision == "strict":
-        return contextlib.nullcontext(), lambda inputs: inputs
-    if precision == "tf32":
-        return (tf32_flags(True) if device.startswith("cuda") else Rounding()), lambda inputs: inputs
-    rounded = lambda item: item.bfloat16().to(item.dtype) if isinstance(item, torch.Tensor) and item.dtype is torch.float32 else item  # noqa: E731
-    return torch.autocast(torch.device(device).type, torch.bfloat16), lambda inputs: tree_map(rounded, inputs)
 
 
 def load(model: torch.nn.Module, state: Mapping[str, torch.Tensor], extra: Mapping[str, torch.Tensor]) -> None:
@@ -276,6 +83,9 @@ class Original:
         """How often each answer was asked for."""
         self.found: Counter[Key] = Counter()
         """How often each answer was asked for and there."""
+        self.plain: Answer | None = None
+        """The form of an answer to nominal inputs, its values left out."""
+        self.last_sketch: tuple[Key, Answer] | None = None
         self.may_use_tf32 = device.startswith("cuda") and bool(tf32.permitted())
         """The program's flags permit TF32 in an operator, and its device has the unit. Found out to be idle at the first answer, if it is."""
         self.largest: dict[str, dict[int, torch.Tensor]] = {}
@@ -335,7 +145,7 @@ class Original:
         self.taken = {name: copies[id(tensor)] for name, tensor in self.initial.items()}  # tied entries stay tied
         self.current = None
         for name in random.Random(seed).sample(names, len(names)):
-            if _exchange_two(self.taken[name], in_row=bool(seed % 2), ends=False, seed=seed):
+            if exchange_two(self.taken[name], in_row=bool(seed % 2), ends=False, seed=seed):
                 return name
         return ""
 
@@ -353,7 +163,7 @@ class Original:
         if line == "minus":
             changed[torch.unravel_index(torch.tensor((self.secret + 7919 * number) % changed.numel()), changed.shape)] *= -1
             return state | dict.fromkeys(tied, changed)
-        if line in ("row", "column") and _exchange_two(changed, line == "row", bool(ends), self.secret + 7919 * number):
+        if line in ("row", "column") and exchange_two(changed, line == "row", bool(ends), self.secret + 7919 * number):
             return state | dict.fromkeys(tied, changed)
         if (changed.is_floating_point() or changed.is_complex()) and changed.numel():
             at = (self.secret + 7919 * number) % changed.numel()
@@ -420,7 +230,7 @@ class Original:
         """Return the original's output in its own precision, from state `which`."""
         self._expect_taken(inputs, which)
         self.set_state(which)
-        context, change = _own_precision(self.task.precision, self.device)
+        context, change = own_precision(self.task.precision, self.device)
         with torch.no_grad(), context:
             return self.model(*change(clone(inputs) if self.mutates_inputs else inputs))
 
@@ -448,7 +258,7 @@ class Original:
     def inputs_after(self, case: Case, which: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
         """Return what a call leaves of each tensor of its inputs, in the program's own precision and in float64 (or once more, if it has none)."""
         inputs = self.inputs(case)
-        context, change = _own_precision(self.task.precision, self.device)
+        context, change = own_precision(self.task.precision, self.device)
         given = change(clone(inputs))
         self.set_state(which)
         with torch.no_grad(), context:
@@ -485,7 +295,7 @@ class Original:
 
     def _widely_in_less_memory(self, inputs: Any, which: int, rounding: tf32.RoundedOperands | None, left: list[Any] | None) -> Any:
         """Return the float64 output without cuDNN, whose float64 convolutions take workspaces of many times their operands."""
-        self.answers.clear()
+        self.forget()
         torch.cuda.empty_cache()
         self.set_state(which)
         with torch.backends.cudnn.flags(enabled=False):
@@ -514,10 +324,58 @@ class Original:
                 self.usual.setdefault(leaf.path, {})[key] = oracle.relative(leaf.original, leaf.scale)
                 parts.enlarge(self.largest.setdefault(leaf.path, {}), leaf.sizes)
         if not computed.after and all(leaf.own is None for leaf in computed.leaves):
+            if case.name == "nominal" and all(_lies_densely(leaf) for leaf in computed.leaves):
+                self.plain = replace(computed, leaves=tuple(_form_of(leaf) for leaf in computed.leaves))
             bare = tuple(replace(leaf, exact=leaf.exact.new_empty(0)) for leaf in computed.leaves)
             self.worked_out[key] = replace(computed, leaves=bare)
             _forget(self.worked_out, KNOWN_BYTES, self.asked)
         return computed
+
+    def sketch(self, case: Case, which: int) -> Answer | None:
+        """Return the float64 values of a nominal answer that nobody has asked for, with no more allowed than the whole answer would allow; None where
+        that is there, or is needed.
+
+        What is right by it is right by the whole answer, which takes three runs of the original and more passes over memory in place of one. Its own
+        error on the case, which could allow more, is taken for none, among its usual ones too. What is not right is judged by the whole answer.
+        (Some thirty outputs of timed calls are looked at for a program on a GPU, each of a case of its own.)
+        """
+        key, form = key_of(case, which), self.plain
+        if key in self.answers or key in self.worked_out or case.name != "nominal" or form is None or self.mutates_state or self.random:
+            return None
+        if self.last_sketch is not None and self.last_sketch[0] == key:
+            return self.last_sketch[1]
+        self.last_sketch = None
+        self._make_room(max((answer.bytes for answer in self.answers.values()), default=0))
+        inputs = self.inputs(case)
+        if self.is_double(inputs):
+            return None
+        exact = [as_tensor(value) for _, value in leaves_of(self.run_wide(inputs, which))]
+        if self.wide_problem or len(exact) != len(form.leaves):
+            return None
+        leaves = [self._sketched(leaf, value) for leaf, value in zip(form.leaves, exact, strict=True)]
+        if None in leaves:
+            return None
+        answer = replace(form, leaves=tuple(leaf for leaf in leaves if leaf is not None), sketched=True)
+        self.last_sketch = key, answer
+        return answer
+
+    def _sketched(self, leaf: Leaf, exact: torch.Tensor) -> Leaf | None:
+        """Return a leaf of this form with these values, allowed what the original's usual errors allow if its own is none; None where a part of it is
+        small, or is not finite: what is allowed there the whole answer says."""
+        seen = self.usual.get(leaf.path)
+        if not leaf.is_real or tuple(exact.shape) != leaf.shape or not seen or not oracle.all_finite(exact):
+            return None
+        scale = oracle.scale_of(exact)
+        sizes, largest = parts.sizes(exact, scale.rms), self.largest.get(leaf.path, {})
+        if not scale.rms or any(parts.may_be_small(share, largest.get(dimension)) for dimension, share in sizes.items()):
+            return None
+        usual = oracle.absolute(oracle.median([*seen.values(), NO_ERROR]), scale)
+        return replace(leaf, exact=exact, original=usual, scale=scale, allowed=oracle.tolerance(usual, scale, leaf.dtype), sizes=sizes)
+
+    def forget(self) -> None:
+        """Let go of answers that can be made again."""
+        self.answers.clear()
+        self.last_sketch = None
 
     def _answer_again(self, case: Case, which: int) -> Answer:
         """Return an answer that was forgotten: its float64 values are made again, and what its errors were is known."""
@@ -567,7 +425,8 @@ class Original:
         leaves = [self._leaf(path, value, wide) for (path, value), (_, wide) in zip(own, exact, strict=True)]
         kinds = tuple(kinds_of(own_value))
         del own_value, own
-        for number, value in enumerate(self.permitted(inputs, which)):
+        permitted, permitted_after = self.permitted(inputs, which)
+        for number, value in enumerate(permitted):
             leaf = leaves[number]
             if leaf.is_real:
                 original = oracle.worst(leaf.original, oracle.errors_of(value, leaf.exact))
@@ -579,7 +438,8 @@ class Original:
         some = bool(telling) or not any(leaf.scale.rms > 0 for leaf in real)
         conditioned = some and all(leaf.original.rms <= ILL_CONDITIONED * leaf.scale.rms for leaf in telling)
         after = {name: (tensor, wide_after.get(name, tensor)) for name, tensor in own_after.items()}
-        return Answer(tuple(leaves), finite, conditioned, kinds, after)
+        besides = {name: oracle.errors_of(tensor, after[name][1]) for name, tensor in permitted_after.items() if tensor.is_floating_point()}
+        return Answer(tuple(leaves), finite, conditioned, kinds, after, besides)
 
     def _apart(self, value: torch.Tensor) -> torch.Tensor:
         """Return an output, copied where it is a part of a state that calls change (a cache): the next state would be written over it."""
@@ -604,14 +464,24 @@ class Original:
             wide, own.clone() if keep else None, original, scale, allowed, sizes=sizes, small=parts.of(wide, own, scale.rms, sizes),
         )  # fmt: skip
 
-    def permitted(self, inputs: Any, which: int) -> list[torch.Tensor]:
-        """Return the outputs with TF32 operands, where the program's flags permit those and it has such operators; else none."""
+    def permitted(self, inputs: Any, which: int) -> tuple[list[torch.Tensor], dict[str, torch.Tensor]]:
+        """Return the outputs with TF32 operands, and the state after, where the program's flags permit those and it has such operators; else none."""
         if not self.may_use_tf32 or self.wide_problem or self.is_double(inputs):
-            return []
+            return [], {}
         rounding = tf32.RoundedOperands(tf32.permitted())
         values = [as_tensor(value) for _, value in leaves_of(self.run_wide(inputs, which, rounding))]
         self.may_use_tf32 = rounding.count > 0
-        return values if rounding.count else []
+        return (values, self._state_now(self.wide if not self.wide_problem else None)) if rounding.count else ([], {})
+
+
+def _lies_densely(leaf: Leaf) -> bool:
+    """Whether an output lies in memory in the order of its elements: so it is known how another one of its form has to lie."""
+    return leaf.stride == tuple(torch.empty(leaf.shape, device="meta").stride())
+
+
+def _form_of(leaf: Leaf) -> Leaf:
+    """Return a leaf without values and without what is known of its errors."""
+    return replace(leaf, exact=leaf.exact.new_empty(0), original=NO_ERROR, allowed=NO_ERROR, sizes={}, small=())
 
 
 def _forget(answers: dict[Key, Answer], budget: int, counted: Counter[Key]) -> None:
@@ -619,38 +489,3 @@ def _forget(answers: dict[Key, Answer], budget: int, counted: Counter[Key]) -> N
     held = sum(answer.bytes for answer in answers.values())
     while answers and held > budget:
         held -= answers.pop(min(reversed(answers), key=lambda key: counted[key])).bytes
-
-
-EXCHANGE_TRIES = 16
-"""Other lines, and pairs further inside, that are tried: first for one that leaves the tensor's sum the same to the bit as torch rounds it."""
-
-
-def _exchange_two(tensor: torch.Tensor, in_row: bool, ends: bool, seed: int) -> bool:
-    """Exchange two elements of one row or column in place, at its ends in order of size or a quarter from them; False where all seem alike.
-
-    A row is what belongs to one index of the first dimension; a tensor of one dimension is one row.
-    """
-    if tensor.numel() < 2 or tensor.dtype == torch.bool or tensor.is_complex() or not tensor.is_contiguous():
-        return False
-    table = tensor.view(tensor.shape[0], -1) if tensor.dim() > 1 else tensor.view(1, -1)
-    if (in_row and table.shape[1] > 1) or table.shape[0] == 1:
-        table = table.t()
-    found, total = None, tensor.sum()
-    for attempt in range(EXCHANGE_TRIES):  # each column of `table` is a line now
-        line = table[:, (seed + 104729 * attempt) % table.shape[1]]
-        order, quarter = line.argsort(), 0 if ends else min(len(line) // 4 + attempt // 2, (len(line) - 1) // 2)
-        places = (order[quarter], order[-1 - quarter])
-        if not bool(line[places[1]] > line[places[0]]):
-            continue
-        _swap(line, *places)
-        if torch.equal(tensor.sum(), total):
-            return True
-        _swap(line, *places)
-        found = found or (line, *places)
-    if found:
-        _swap(*found)
-    return found is not None
-
-
-def _swap(line: torch.Tensor, low: torch.Tensor, high: torch.Tensor) -> None:
-    line[low], line[high] = line[high].clone(), line[low].clone()

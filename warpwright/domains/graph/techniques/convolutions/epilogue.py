@@ -40,10 +40,10 @@ class Epilogue:
         """The call whose result the kernel gives."""
         return self.nodes[-1]
 
-    def text(self, name: str, places: str = "row, real") -> str:
-        """Return the Triton function of this name; `places`: its parameters that say where the sums lie."""
+    def text(self, name: str, places: str = "row, real", first: int = 0) -> str:
+        """Return the Triton function of this name; `places`: its parameters that say where the sums lie; `first`: the place of the first operand."""
         pointers = [f"q{i}" for i in range(MOST_OPERANDS)]
-        loads = [f"p{i} = {load.format(q=f'q{i}')}" for i, load in enumerate(self.loads)]
+        loads = [f"p{i} = {load.format(q=f'q{i + first}')}" for i, load in enumerate(self.loads)]
         body = [*loads, *self.lines, f"return v{len(self.nodes) - 1}"]
         return "\n".join(["@triton.jit", f"def {name}(v0, {places}, {', '.join(pointers)}):", *(f"    {line}" for line in body), ""])
 

@@ -2,9 +2,10 @@
 
     conv(x, w)  ->  conv(half(x * s), half(w * t)) / (s * t)        s, t powers of two, worked out on the device
 
-float16's range is the difference: so each operand is scaled to its largest element, and together so far that not even a sum of products of largest
-elements can overflow. That takes a pass over x, which a kernel of ours makes at the bandwidth's limit, and the turn to channels last, which cuDNN's
-tensor cores want anyway, writes two bytes an element in place of four. What the result loses by being float16 is about what its operands lost.
+float16's range is the difference: so each sample of x, and the weight, is scaled to its largest element, and together so far that not even a sum of
+products of largest elements can overflow. That takes a pass over x, which a kernel of ours makes at the bandwidth's limit, and the turn to channels
+last, which cuDNN's tensor cores want anyway, writes two bytes an element in place of four. What the result loses by being float16 is about what its
+operands lost.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ MOST_OF_X = 12
 class HalfConvolutions:
     """conv2d(x, w, b)  ->  conv2d(half(x * s), half(w * t)).float() / (s * t) + b, for every large convolution.
 
-    The verifier allows what TF32 operands would do, where torch's flags permit them in convolutions (its default). Elements below 2^-30 of the
-    batch's largest are lost. Infinite elements make all of the result NaN.
+    s is a power of two of each sample, t one of the weight. The verifier allows what TF32 operands would do, where torch's flags permit them in
+    convolutions (its default). Elements below 2^-30 of their sample's largest are lost. Infinite elements make all of their sample's result NaN.
     """
 
     name: str = "half_convolutions"
@@ -101,7 +102,7 @@ def _replace(e: Edit, node: fx.Node) -> None:
     room = LARGEST - math.ceil(math.log2(terms))
     of_x = min(max(room, 0), MOST_OF_X)
     more_channels = -shape(given)[1] % _EVEN
-    x, x_power = _halved(at, given, of_x, [0, 0] * (len(shape(given)) - 2) + [0, more_channels])
+    x, x_power = _halved(at, given, of_x, [0, 0] * (len(shape(given)) - 2) + [0, more_channels], each=True)
     behind = [0, 0] * (len(shape(weight)) - 2 + conv.transposed)
     small_weight, weight_power = _halved(at, weight, room - of_x, [*behind, 0, more_channels])
     stride, dilation = ((*(1,) * line, *steps) for steps in (conv.stride, conv.dilation))
@@ -111,7 +112,7 @@ def _replace(e: Edit, node: fx.Node) -> None:
     else:
         small = convolve(at, x, small_weight, None, stride, padding, dilation)
     if line:
-        small = at.call(aten.squeeze.dim, small, 2)
+        small, x_power = (at.call(aten.squeeze.dim, tensor, 2) for tensor in (small, x_power))
     back = at.call(aten.exp2.default, at.call(aten.add.Tensor, x_power, weight_power))
     result = at.call(aten.mul.Tensor, at.call(aten.to.dtype, small, torch.float32), back)
     if conv.bias is not None:
@@ -131,12 +132,13 @@ def _dense(at: Inserter, conv: Convolution) -> fx.Node:
     return at.call(aten.reshape.default, blocks, [first, conv.groups * second, *kernel])
 
 
-def _halved(at: Inserter, tensor: Any, power: int, zeros: list[int]) -> tuple[fx.Node, fx.Node]:
+def _halved(at: Inserter, tensor: Any, power: int, zeros: list[int], each: bool = False) -> tuple[fx.Node, fx.Node]:
     """Return the tensor times a power of two, in float16 and channels last, its largest element at most 2^power; and the power that undoes it.
 
-    `zeros`: how many stand around it, as torch's pad takes them.
+    `zeros`: how many stand around it, as torch's pad takes them. `each`: a power for each sample, whose other axes stay with size 1.
     """
-    largest = at.call(aten.clamp_min.default, at.call(aten.amax.default, at.call(aten.abs.default, tensor), list(range(len(shape(tensor))))), 1e-30)
+    axes = list(range(int(each), len(shape(tensor))))
+    largest = at.call(aten.clamp_min.default, at.call(aten.amax.default, at.call(aten.abs.default, tensor), axes, each), 1e-30)
     back = at.call(aten.sub.Tensor, at.call(aten.ceil.default, at.call(aten.log2.default, largest)), power)
     factor = at.call(aten.pow.Scalar, 2.0, at.call(aten.neg.default, back))  # no kernel takes this call: one that reduces cannot turn
     scaled = at.call(aten.mul.Tensor, tensor, factor)

@@ -1,10 +1,11 @@
-"""Convolutions of many channels by a kernel of our own, which ends with what follows them. CUDA only.
+"""Convolutions of many channels by kernels of our own, which end with what follows them. CUDA only.
 
     add(relu(conv(x, W, b)), r)  ->  one kernel (after one that cuts x), whose last lines are `max(v + b, 0) + r`
 
 cuDNN's tensor cores want the channels last: with float16 operands (`half_convolutions`) it takes 0.47 ms for L2-1, and the passes that find the
 largest element of x, turn x and turn the result back take 0.75 more. Here x is turned by the pass that looks for that element, and the result is
-float32 and channels first at once. With two float16 numbers an operand the error is float32's. The kernel is `kernels/implicit_convolution.py`.
+float32 and channels first at once. With two float16 numbers an operand the error is float32's. The kernel is `kernels/implicit_convolution.py`;
+convolutions of one tap have another (`pointwise.py`), and both end alike (`ends.py`).
 """
 
 from __future__ import annotations
@@ -12,20 +13,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import fx
 
-from warpwright.base import Action, digest
+from warpwright.base import Action
 from warpwright.domains.graph import kernels
-from warpwright.domains.graph.cpp.kernel import interpret, subgraph
 from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import Edit, GraphIR, Inserter, aten, dtype, edit, find, shape
-from warpwright.domains.graph.techniques.convolutions import epilogue
+from warpwright.domains.graph.techniques.convolutions import ends, joined, pointwise
 from warpwright.domains.graph.techniques.convolutions.convolution import CONVOLUTIONS, TRANSPOSED, Convolution, read, swap_channels
-from warpwright.domains.graph.techniques.convolutions.epilogue import Epilogue
+from warpwright.domains.graph.techniques.convolutions.ends import Ended
+from warpwright.domains.graph.techniques.convolutions.pointwise import Pointwise, PointwiseConvolution
 from warpwright.domains.graph.techniques.fold import FOLD
 from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
 from warpwright.errors import NotApplicable
@@ -34,7 +35,10 @@ from warpwright.tf32 import permits
 
 _LEAST_FLOPS, _FEW, _LEAST_TERMS = 4e9, 16, 256
 """Operations below which four launches cost more than they save; channels of the input below which `direct_convolution` reads x once, where a sum
-has fewer terms than that."""
+has fewer terms than that, unless a `cat` reads the result, which is then written where it belongs."""
+COLOURS = 4
+"""Channels of the input up to which a tap is a row of the window, four numbers a place: an image's first convolution. Eight numbers a place, and a
+tap a place, were twice the products and the copies (results/implicit_convolution_h200: 35 TFLOP/s)."""
 LARGEST = 14
 """Power of two that the largest element of the weight is scaled to: sums are float32, so float16's end, 65,504, is met by operands alone."""
 MOST_KINDS = 24
@@ -62,9 +66,24 @@ def block_shape(places: int, channels: int, inputs: int, terms: int, parts: int)
     return [rows, 128, 64, warps, 3]
 
 
-def cut_weight(w: torch.Tensor, parts: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return w [CO, CI, *kernel] as [parts, CO, *kernel, CI up to a multiple of 8] in float16, and what undoes each channel's power of two."""
-    last = F.pad(w.permute(0, *range(2, w.dim()), 1), (0, -w.shape[1] % 8))
+def width(channels: int) -> int:
+    """Return the numbers a place of a cut x of so many channels."""
+    return channels + -channels % 8
+
+
+def of_rows(taps: int) -> int:
+    """Return the numbers of a tap that is a row of `taps` places."""
+    return next((size for size in (16, 32, 64) if COLOURS * taps <= size), COLOURS * taps + -COLOURS * taps % 64)
+
+
+def cut_weight(w: torch.Tensor, parts: int, rows: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return w [CO, CI, *kernel] as [parts, CO, *kernel, CI up to a multiple of 8] in float16, and what undoes each channel's power of two.
+
+    `rows`: the last axis of the kernel has 1 in its place, and its taps follow one another with four numbers each.
+    """
+    last = F.pad(w.permute(0, *range(2, w.dim()), 1), (0, COLOURS - w.shape[1] if rows else -w.shape[1] % 8))
+    if rows:
+        last = F.pad(last.flatten(-2), (0, of_rows(w.shape[-1]) - COLOURS * w.shape[-1])).unsqueeze(-2)
     factor = torch.exp2(LARGEST - last.abs().amax(list(range(1, w.dim())), keepdim=True).clamp_min(1e-30).log2().ceil())
     high = (last * factor).half()
     return torch.stack([high, (last * factor - high.float()).half()][:parts]), factor.reciprocal().flatten()
@@ -75,10 +94,9 @@ class ImplicitCut:
 
     __name__ = "implicit_cut"
 
-    def __call__(self, x: torch.Tensor, parts: int) -> torch.Tensor:
+    def __call__(self, x: torch.Tensor, parts: int, wide: int) -> torch.Tensor:
         """Return a tensor of that size: those who read it read x, too."""
-        channels = x.shape[1] + -x.shape[1] % 8
-        return x.new_zeros(parts * (x.numel() // x.shape[1]) * channels + 2 * x.shape[0], dtype=torch.float16)
+        return x.new_zeros(parts * (x.numel() // x.shape[1]) * wide + 2 * x.shape[0], dtype=torch.float16)
 
     @property
     def shared_text(self) -> str:
@@ -93,56 +111,51 @@ class ImplicitCut:
 CUT = ImplicitCut()
 
 
-class ImplicitConvolution:
+class ImplicitConvolution(Ended):
     """The graph's name for a generated function: the convolution, and the calls after it."""
 
-    def __init__(self, found: Epilogue | None) -> None:
-        self.calls = subgraph(found.nodes[1:], (found.nodes[0], *found.operands), [found.last]) if found else None
-        self.text = found.text("NAME", "row, real, target, kept") if found else ""
-        self.__name__ = f"implicit_convolution_{digest(self.text)[:8]}" if found else "implicit_convolution"
+    function = "implicit_convolution"
+    own = (
+        "x, cut, w, of_w, bias, parts, kernel, stride, padding, places, dilation, transposed, blocks, groups=1, pool=(), pooled=\"\", "
+        "into=None, within=()"
+    )
 
     def __call__(
         self, x: torch.Tensor, cut: torch.Tensor, w: torch.Tensor, of_w: torch.Tensor, bias: torch.Tensor | None, parts: int, kernel: list[int],
-        stride: list[int], padding: list[int], places: list[int], dilation: list[int], transposed: bool, blocks: list[int], *operands: torch.Tensor,
-    ) -> torch.Tensor:  # fmt: skip
+        stride: list[int], padding: list[int], places: list[int], dilation: list[int], transposed: bool, blocks: list[int], groups: int = 1,
+        pool: list[int] = (), pooled: str = "", into: torch.Tensor | None = None, within: list[int] = (), *operands: torch.Tensor,  # type: ignore[assignment]
+    ) -> Any:  # fmt: skip
         """Return what the function computes, by torch's own calls."""
-        d, ends = len(stride), []
+        d, margins = len(stride), []
         for a in reversed(range(d)):
             if transposed:
                 reach = (x.shape[a + 2] - 1) * stride[a] + (kernel[a] - 1) * dilation[a] + 1
-                ends += [-padding[a], padding[a] + places[a] - reach]
+                margins += [-padding[a], padding[a] + places[a] - reach]
             else:
                 reach = (places[a] - 1) * stride[a] + (kernel[a] - 1) * dilation[a] + 1
-                ends += [padding[a], reach - padding[a] - x.shape[a + 2]]
-        whole = (w.to(x.dtype).sum(0) * of_w.reshape(-1, *[1] * (d + 1))).permute(0, d + 1, *range(1, d + 1))[:, : x.shape[1]]
+                margins += [padding[a], reach - padding[a] - x.shape[a + 2]]
+        if w.shape[-2] != kernel[-1]:
+            w = w[..., 0, : COLOURS * kernel[-1]].unflatten(-1, (kernel[-1], COLOURS))
+        whole = (w.to(x.dtype).sum(0) * of_w.reshape(-1, *[1] * (d + 1))).permute(0, d + 1, *range(1, d + 1))[:, : x.shape[1] // groups]
         if transposed:
             call = (torch.conv_transpose1d, torch.conv_transpose2d, torch.conv_transpose3d)[d - 1]
-            y = F.pad(call(x, whole.transpose(0, 1), None, stride, 0, 0, 1, dilation), ends)
+            y = F.pad(call(x, whole.transpose(0, 1), None, stride, 0, 0, 1, dilation), margins)
             y = y if bias is None else y + bias.reshape(-1, *[1] * d)
         else:
-            y = (torch.conv1d, torch.conv2d, torch.conv3d)[d - 1](F.pad(x, ends), whole, bias, stride, 0, dilation)
-        return interpret(self.calls, (y, *operands))[0] if self.calls else y
+            y = (torch.conv1d, torch.conv2d, torch.conv3d)[d - 1](F.pad(x, margins), whole, bias, stride, 0, dilation, groups)
+        return self.ended(y, operands, into, within, blocks[1] // math.prod(pool or [1]))
+
+    def may_count(self, call: fx.Node) -> bool:
+        """May this call return statistics? A transposed one's blocks hold every other place."""
+        return super().may_count(call) and not call.args[11]
 
     @property
     def shared_text(self) -> str:
         """The same as the cut's."""
         return CUT.shared_text
 
-    def python_text(self) -> str:
-        """Return the end of the kernel, and the function that hands it over."""
-        if not self.text:
-            return ""
-        end, own = f"_end_of_{self.__name__}", "x, cut, w, of_w, bias, parts, kernel, stride, padding, places, dilation, transposed, blocks"
-        call = f"implicit_convolution({own}, {end}, operands)"
-        return f"{self.text.replace('NAME', end)}\n\ndef {self.__name__}({own}, *operands):\n    return {call}\n"
-
-
-def _load(operand: fx.Node, conv: fx.Node) -> str | None:
-    """A number a channel, one in all, or a tensor like the result."""
-    if shape(operand) == shape(conv):
-        return "tl.load({q} + target, mask=kept, other=0.0)"
-    of_channels = epilogue.of_channels(operand, conv)
-    return of_channels.replace("[None, :]", "[:, None]") if of_channels else None
+    def _given(self) -> str:
+        return self.own.replace("=1", "").replace("=()", "").replace('=""', "").replace("=None", "")
 
 
 def _mixed(conv: Convolution) -> bool:
@@ -154,43 +167,74 @@ def _is_product(conv: Convolution) -> bool:
     return math.prod(conv.kernel) == 1 and max(conv.stride) == 1 and not any((*conv.padding, *conv.output_padding))
 
 
+def _has_rows(conv: Convolution) -> bool:
+    """Is a tap a row of the window?"""
+    return shape(conv.x)[1] <= COLOURS and conv.groups == 1 and not conv.transposed and conv.kernel[-1] > 1 and conv.dilation[-1] == 1
+
+
 def _covered(node: fx.Node) -> Convolution | None:
     """Return the convolution that the kernel can compute and that is worth it, or None."""
     conv = read(node)
-    if conv is None or conv.groups != 1 or _mixed(conv) or conv.flops < _LEAST_FLOPS:
+    if conv is None or _mixed(conv) or conv.flops < _LEAST_FLOPS:
+        return None
+    if conv.groups > 1 and (conv.transposed or shape(conv.weight)[1] % 8 or conv.channels // conv.groups < 8):
         return None
     if conv.transposed and any(stride > 1 and step > 1 for stride, step in zip(conv.stride, conv.dilation, strict=True)):
         return None
     few = shape(conv.x)[1] < _FEW and not conv.transposed  # of which cuDNN makes 2 to 21 TFLOP/s
-    if few and shape(conv.x)[1] * math.prod(conv.kernel) < _LEAST_TERMS:
+    short = few and shape(conv.x)[1] * math.prod(conv.kernel) < _LEAST_TERMS and not _has_rows(conv)
+    if short and not ends.is_joined(node):
         return None
-    if _is_product(conv) and (4 * conv.channels < 3 * shape(conv.x)[1] or (conv.bias is None and epilogue.after(node, _load) is None)):
+    if _is_product(conv) and (4 * conv.channels < 3 * shape(conv.x)[1] or (conv.bias is None and ends.after(node).last is node)):
         return None
     one = math.prod(conv.sizes) * (shape(conv.x)[1] + 7)
     counted = (one, shape(conv.x)[0] * math.prod(conv.out), math.prod(shape(conv.node)[1:]))  # by the kernel, in 32 bits
     return conv if max(counted) < 2**31 - 2**16 else None
 
 
-def _chosen(ir: GraphIR) -> list[str]:
+Found = Convolution | Pointwise
+
+
+def _found(node: fx.Node, parts: int) -> Found | None:
+    """Return the convolution that one of the kernels takes."""
+    return pointwise.find(node, parts) or _covered(node)
+
+
+def _chosen(ir: GraphIR, parts: int) -> list[str]:
     """Return the names of the convolutions that are replaced, in the graph's order."""
-    found = [conv for node in find(ir, *CONVOLUTIONS, *TRANSPOSED) if (conv := _covered(node)) is not None]
-    kinds: dict[tuple[object, ...], int] = {}
-    for conv in found:
-        kinds[_kind(conv)] = kinds.get(_kind(conv), 0) + conv.flops
+    found = [(node.name, one) for node in find(ir, *CONVOLUTIONS, *TRANSPOSED) if (one := _found(node, parts)) is not None]
+    kinds: dict[object, float] = {}
+    for _, one in found:
+        kinds[_kind(one)] = kinds.get(_kind(one), 0.0) + _weight(one)
     kept = sorted(kinds, key=lambda kind: -kinds[kind])[:MOST_KINDS]
-    return [conv.node.name for conv in found if _kind(conv) in kept]
+    return [name for name, one in found if _kind(one) in kept]
 
 
-def _kind(conv: Convolution) -> tuple[object, ...]:
-    return conv.sizes, shape(conv.weight), conv.stride, conv.padding, conv.output_padding, conv.dilation, conv.transposed
+def _weight(found: Found) -> float:
+    """Return the operations that a convolution stands for; bytes count as those that take an H200 as long."""
+    if isinstance(found, Pointwise):
+        return found.conv.flops + 400.0 * (math.prod(shape(found.x)) + math.prod(shape(found.conv.node)))
+    return float(found.flops)
+
+
+def _kind(found: Found) -> object:
+    if isinstance(found, Pointwise):
+        return pointwise.key(found)
+    conv = found
+    return conv.sizes, shape(conv.weight), conv.stride, conv.padding, conv.output_padding, conv.dilation, conv.transposed, conv.groups
 
 
 def _cut_weight(at: Inserter, conv: Convolution, parts: int) -> tuple[fx.Node, fx.Node]:
     """Insert `cut_weight`."""
     d, weight = conv.d, swap_channels(at, conv.weight, 1) if conv.transposed else conv.weight
     last = at.call(aten.permute.default, weight, [0, *range(2, d + 2), 1])
-    if shape(last)[-1] % 8:
-        last = at.call(aten.constant_pad_nd.default, last, [0, -shape(last)[-1] % 8])
+    inputs, taps = shape(weight)[1], conv.kernel[-1]
+    wide = COLOURS if _has_rows(conv) else width(inputs)
+    if wide > inputs:
+        last = at.call(aten.constant_pad_nd.default, last, [0, wide - inputs])
+    if _has_rows(conv):
+        last = at.call(aten.reshape.default, last, [conv.channels, *conv.kernel[:-1], 1, COLOURS * taps])
+        last = at.call(aten.constant_pad_nd.default, last, [0, of_rows(taps) - COLOURS * taps])
     largest = at.call(aten.clamp_min.default, at.call(aten.amax.default, at.call(aten.abs.default, last), list(range(1, d + 2)), True), 1e-30)
     power = at.call(aten.rsub.Scalar, at.call(aten.ceil.default, at.call(aten.log2.default, largest)), LARGEST)
     factor = at.call(aten.exp2.default, power)
@@ -202,19 +246,35 @@ def _cut_weight(at: Inserter, conv: Convolution, parts: int) -> tuple[fx.Node, f
     return at.call(aten.stack.default, cut), at.call(aten.reshape.default, at.call(aten.reciprocal.default, factor), [conv.channels])
 
 
-def _emit(e: Edit, conv: Convolution, parts: int, cuts: dict[fx.Node, fx.Node]) -> None:
+def _emit(e: Edit, found: Found, parts: int, cuts: dict[tuple[fx.Node, int], fx.Node]) -> None:
     """Replace a convolution and what follows it; those who read the same x read one cut of it."""
-    at = e.before(conv.node)
+    conv = found.conv if isinstance(found, Pointwise) else found
+    end = ends.after(conv.node)
+    kept = end if end.last is not end.start else None
+    behind: tuple[Any, ...] = (list(end.windows), end.kind, None, [])
+    if isinstance(found, Pointwise):
+        given, _ = pointwise.insert(e.before(conv.node), found, parts)
+        middle = list(found.middle.operands) if found.middle else []
+        new = e.before(end.last).call(PointwiseConvolution(kept, found.middle), *given, *behind, middle, *end.operands)
+    else:
+        new = e.before(end.last).call(ImplicitConvolution(kept), *_arguments(e.before(conv.node), conv, parts, cuts), *behind, *end.operands)
+    if end.moved is not None:
+        new = e.before(end.last).call(end.moved.target, new, *end.moved.args[1:], **end.moved.kwargs)
+    e.replace(end.last, new)
+
+
+def _arguments(at: Inserter, conv: Convolution, parts: int, cuts: dict[tuple[fx.Node, int], fx.Node]) -> tuple[Any, ...]:
+    """Return the arguments of `implicit_convolution` up to `groups`."""
     cut, of_w = _cut_weight(at, conv, parts)
-    if conv.x not in cuts:
-        cuts[conv.x] = at.call(CUT, conv.x, parts)
     inputs = shape(conv.x)[1]
-    blocks = block_shape(shape(conv.x)[0] * math.prod(conv.out), conv.channels, inputs, inputs * math.prod(conv.kernel), parts)
-    found = epilogue.after(conv.node, _load)
+    wide = COLOURS if _has_rows(conv) else width(inputs)
+    if (conv.x, wide) not in cuts:
+        cuts[conv.x, wide] = at.call(CUT, conv.x, parts, wide)
+    of_tap = shape(cut)[-1]
+    blocks = block_shape(shape(conv.x)[0] * math.prod(conv.out), conv.channels // conv.groups, of_tap, of_tap * math.prod(shape(cut)[2:-1]), parts)
+    blocks[2] = min(blocks[2], of_tap) if _has_rows(conv) else blocks[2]
     steps = [list(sizes) for sizes in (conv.kernel, conv.stride, conv.padding, conv.out, conv.dilation)]
-    given = (conv.x, cuts[conv.x], cut, of_w, conv.bias, parts, *steps, conv.transposed, blocks)
-    last = found.last if found else conv.node
-    e.replace(last, e.before(last).call(ImplicitConvolution(found), *given, *(found.operands if found else ())))
+    return (conv.x, cuts[conv.x, wide], cut, of_w, conv.bias, parts, *steps, conv.transposed, blocks, conv.groups)
 
 
 @dataclass(frozen=True)
@@ -237,20 +297,22 @@ class ImplicitConvolutions:
         """Yield one action a precision, for all such convolutions together."""
         late = ("compile", "cuda_graph", "launch_plan", "plan", "channels_last", "fuse_cuda")
         free = ir.training is None and not any(ir.scheduled(name) for name in late)
-        if free and any(_covered(node) for node in find(ir, *CONVOLUTIONS, *TRANSPOSED)):
-            kept = [precision for precision in PARTS if precision != "half" or self.tf32 or permits("conv")]
-            yield from (Action(self.name, params=(("precision", precision),)) for precision in kept)
+        for precision, parts in PARTS.items() if free else ():
+            allowed = precision != "half" or self.tf32 or permits("conv")
+            if allowed and any(_found(node, parts) for node in find(ir, *CONVOLUTIONS, *TRANSPOSED)):
+                yield Action(self.name, params=(("precision", precision),))
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
         """Return the IR with every such convolution replaced, with what follows, and what depends on parameters alone folded."""
         if action not in list(self.sites(ir)):
             raise NotApplicable(f"expected a large float32 convolution of many channels, and one of {tuple(PARTS)}", f"not {action}")
-        e, cuts = edit(ir), dict[fx.Node, fx.Node]()
-        for name in _chosen(ir):
+        e, cuts, parts = edit(ir), dict[tuple[fx.Node, int], fx.Node](), PARTS[str(dict(action.params)["precision"])]
+        for name in _chosen(ir, parts):
             node = next((one for one in e.graph.nodes if one.name == name), None)
-            conv = _covered(node) if node is not None and node.users else None
-            if conv is not None:
-                _emit(e, conv, PARTS[str(dict(action.params)["precision"])], cuts)
+            found = _found(node, parts) if node is not None and node.users else None
+            if found is not None:
+                _emit(e, found, parts, cuts)
+        joined.join(e)
         done = e.finish(self.assume)
         return FOLD.apply(done, Action(FOLD.name)) if list(FOLD.sites(done)) else done
 

@@ -20,6 +20,7 @@ from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 from warpwright.templates import standalone
 from warpwright.templates.int8_product import LONGEST, Layout
+from warpwright.tf32 import permits
 
 _CUT = '''
 def int8_cut(rows):
@@ -86,13 +87,15 @@ class Int8Slices:
     little.
     """
 
+    tf32: bool = False
+    """Does the task permit TF32 in products? There the library's, and float16 operands, are twice as fast or more."""
     name: str = "int8_slices"
     traits: ClassVar[Traits] = Traits("S", tried_first=True, best_with=(fuse_cuda(1, DEFAULT), fuse_cuda(1, DEFAULT, 0), Action("cuda_graph")))
     """What stands around a product that has become so fast is a large part of the time: biases, activations and norms are fused at once."""
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield one action for all products that gain, together, and one for more of them."""
-        if ir.scheduled("compile") or ir.scheduled("launch_plan") or ir.scheduled("cuda_graph"):
+        if self.tf32 or permits("matmul") or ir.scheduled("compile") or ir.scheduled("launch_plan") or ir.scheduled("cuda_graph"):
             return
         alone, recorded = _products(ir, ops.COSTS), _products(ir, ops.RECORDED)
         if alone:

@@ -90,17 +90,17 @@ __device__ inline void products(float* room, const Rows& x, const float* weight,
 }
 
 // out[part][row] = x W_part^T (`turned`: x W_part) + bias (null: none), for rows x [rows][in] and parts of `columns` numbers. Blocks: rows of the table,
-// parts, tiles of columns. Without a table there is one type, and blocks have `each` rows.
+// parts, tiles of columns. Without a table there is one type, and blocks have `each` rows. A type's weight has `kept` parts, of which `begin` is first.
 extern "C" __global__ void __launch_bounds__(THREADS, 3)
-    kind_products(const int* table, const float* x, const float* weight, const float* bias, float* out, i64 rows, i64 width, i64 columns, i64 parts,
-                  i64 turned, i64 each) {
+    kind_products(const int* table, Places x, const float* weight, const float* bias, float* out, i64 rows, i64 width, i64 columns, i64 parts,
+                  i64 turned, i64 each, i64 kept, i64 begin) {
   extern __shared__ __align__(16) float room[];
   int tiles = (int)((columns + SIDE - 1) / SIDE), part = blockIdx.x / tiles % (int)parts, across = blockIdx.x % tiles * SIDE;
   int block = blockIdx.x / (tiles * (int)parts), kind = 0, first = block * (int)each;
   int count = (int)(rows - first < each ? rows - first : each);
   if (table) kind = table[3 * block], first = table[3 * block + 1], count = table[3 * block + 2];
-  i64 of_part = (kind * parts + part) * columns;
-  const float* from = x + first * width;
+  i64 of_part = (kind * kept + begin + part) * columns;
+  const float* from = rows_of(x, kind) + first * width;
   Rows given = {{from, from, from}, 1, count, (int)width, false};
   products(room, given, weight + of_part * width, 0, (int)(turned ? columns : width), (int)columns, across, turned, [&](int row, int column, float4 sum) {
     float4 start = four(bias + of_part + column, bias != nullptr);
@@ -164,18 +164,18 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
 // moved (or none) = gelu(out) W^T + bias - x, and result = x + share moved.
 extern "C" __global__ void __launch_bounds__(THREADS, 3)
-    kind_mixed(const int* table, const float* x, const float* out, const float* weight, const float* bias, const float* gates, float* moved,
+    kind_mixed(const int* table, Places x, const float* out, const float* weight, const float* bias, const float* gates, float* moved,
                float* result, i64 width) {
   extern __shared__ __align__(16) float room[];
   int tiles = (int)((width + SIDE - 1) / SIDE), across = blockIdx.x % tiles * SIDE;
   const int* own = table + 3 * (blockIdx.x / tiles);
   int kind = own[0], first = own[1], count = own[2];
-  const float* from = out + first * width;
+  const float *from = out + first * width, *own_x = rows_of(x, kind);
   Rows given = {{from, from, from}, 1, count, (int)width, true};
   float share = share_of(gates[kind]);
   products(room, given, weight + kind * width * width, 0, (int)width, (int)width, across, false, [&](int row, int column, float4 sum) {
     i64 place = (first + row) * width + column;
-    float4 before = *(const float4*)(x + place), start = *(const float4*)(bias + kind * width + column);
+    float4 before = *(const float4*)(own_x + place), start = *(const float4*)(bias + kind * width + column);
     float4 by = make_float4(sum.x + start.x - before.x, sum.y + start.y - before.y, sum.z + start.z - before.z, sum.w + start.w - before.w);
     if (moved) *(float4*)(moved + place) = by;
     *(float4*)(result + place) = make_float4(before.x + share * by.x, before.y + share * by.y, before.z + share * by.z, before.w + share * by.w);
@@ -205,16 +205,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 3)
   if (threadIdx.x % 32 == 0) atomicAdd(of_gates + kind, share * (1.0f - share) * added);
 }
 
-// Where the rows of up to 32 types lie, each as if those of the types before it lay before them.
-struct Places {
-  const float* of[32];
-};
-
 // out = the rows of all types, one after another: torch takes 22 us for the 27 types of bgs' graph (24 MB; an H200), and 58 by torch.cat.
 extern "C" __global__ void __launch_bounds__(THREADS) kind_together(const int* table, Places from, float* out, i64 width) {
   const int* own = table + 3 * blockIdx.x;
   int kind = own[0], first = own[1], all = (int)(own[2] * width / 4);
-  const float4* source = (const float4*)(from.of[kind] + first * width);
+  const float4* source = (const float4*)(rows_of(from, kind) + first * width);
   float4* to = (float4*)(out + first * width);
   for (int at = threadIdx.x; at < all; at += 4 * THREADS) {
     float4 x[4];

@@ -24,7 +24,7 @@ WIDEST = 256
 SIDE, THREADS = 64, 256
 """Those of kinds.cu."""
 PLACES = 32
-"""Types whose rows are put together by one launch."""
+"""Types whose rows may lie apart."""
 FULL, MOST, SET_UP = 396, 8, 0.5
 """Blocks that an H200 runs at once, how many times SIDE rows a block takes at most, and what it takes besides (its weight), in times of SIDE rows.
 
@@ -90,13 +90,24 @@ class Kinds:
         """The types whose rows are read and written; others are left as they are."""
         return tuple(range(len(self.counts))) if self.chosen is None else self.chosen
 
-    def products(self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, parts: int) -> torch.Tensor:
-        """Return x weight^T + bias of each row's type, [parts, rows, out]."""
-        (rows, width), columns = x.shape, bias.shape[1] // parts
-        out = x.new_empty(parts, rows, columns)
-        work, blocks = self._tiles(x, columns, parts)
+    def places_of(self, x: torch.Tensor | Sequence[torch.Tensor]) -> bytes:
+        """Return where dense rows of all types lie, or those of each, which `apart` finds fit."""
+        if isinstance(x, torch.Tensor):
+            return places([x.data_ptr()])
+        starts, width, parts = [0, *itertools.accumulate(self.counts)], x[0].shape[1], x
+        return places([x.data_ptr() - 4 * width * starts[kind] for x, kind in zip(parts, self.types, strict=True)], True)
+
+    def products(
+        self, x: torch.Tensor | Sequence[torch.Tensor], weight: torch.Tensor, bias: torch.Tensor, parts: int, alone: int | None = None
+    ) -> torch.Tensor:
+        """Return x weight^T + bias of each row's type, [parts, rows, out]; rows x of all types, or of each (see `apart`). `alone`: of this part."""
+        x = dense(x) if isinstance(x, torch.Tensor) else x
+        kept, begin, parts = parts, alone or 0, parts if alone is None else 1
+        rows, width, columns = sum(self.counts), weight.shape[2], bias.shape[1] // kept
+        out = bias.new_empty(parts, rows, columns)
+        work, blocks = self._tiles(out, columns, parts)
         if blocks:
-            self.launches[0](blocks * parts, work, dense(x), weight, bias, out, rows, width, columns, parts, 0, 0)
+            self.launches[0](blocks * parts, work, self.places_of(x), weight, bias, out, rows, width, columns, parts, 0, 0, kept, begin)
         return out
 
     def sums(self, parts: Sequence[torch.Tensor], weight: torch.Tensor, onto: torch.Tensor | None = None) -> torch.Tensor:
@@ -132,15 +143,12 @@ class Kinds:
 
     def together(self, parts: Sequence[torch.Tensor]) -> torch.Tensor | None:
         """Return rows of the types, each at its place among all types' rows, of which others are not written; None for rows that do not fit."""
-        width = parts[0].shape[1]
-        plain = all(x.dtype is torch.float32 and x.is_contiguous() and not x.data_ptr() % ALIGNED and x.device == parts[0].device for x in parts)
-        if not plain or width % 4 or len(parts) > PLACES:
+        if not apart(parts):
             return None
-        starts = [0, *itertools.accumulate(self.counts)]
-        places = [(x.data_ptr() - 4 * width * starts[kind]) % (1 << 64) for x, kind in zip(parts, self.types, strict=True)]
-        out, work = parts[0].new_empty(starts[-1], width), table(self.counts, self.types, 2 * SIDE, parts[0].device)
+        width = parts[0].shape[1]
+        out, work = parts[0].new_empty(sum(self.counts), width), table(self.counts, self.types, 2 * SIDE, parts[0].device)
         if work.count:
-            self.launches[5](work.count, work.rows, struct.pack(f"{PLACES}Q", *places, *[0] * (PLACES - len(places))), out, width)
+            self.launches[5](work.count, work.rows, self.places_of(parts), out, width)
         return out
 
     def _by_outer(self, launch: Launch, parts: Sequence[torch.Tensor], x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -154,13 +162,18 @@ class Kinds:
         return matrix.transpose(1, 2).contiguous(), total
 
     def mixed(
-        self, x: torch.Tensor, out: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, gates: torch.Tensor, kept: bool = True
-    ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Return x + share moved, and moved = gelu(out) weight^T + bias - x, if it is kept, where a type's share is the sigmoid of its gate."""
-        result, moved = torch.empty_like(x), torch.empty_like(x) if kept else None
-        work, blocks = self._tiles(x, x.shape[1])
+        self, x: torch.Tensor | Sequence[torch.Tensor], out: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, gates: torch.Tensor,
+        kept: bool = True,
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:  # fmt: skip
+        """Return x + share moved, and moved = gelu(out) weight^T + bias - x, if it is kept, where a type's share is the sigmoid of its gate.
+
+        Rows x of all types, or of each of the types whose rows are read (see `apart`).
+        """
+        x, out = dense(x) if isinstance(x, torch.Tensor) else x, dense(out)
+        result, moved = torch.empty_like(out), torch.empty_like(out) if kept else None
+        work, blocks = self._tiles(out, out.shape[1])
         if blocks:
-            self.launches[3](blocks, work, dense(x), dense(out), weight, bias, gates, moved, result, x.shape[1])
+            self.launches[3](blocks, work, self.places_of(x), out, weight, bias, gates, moved, result, out.shape[1])
         return result, moved
 
     def unmixed(
@@ -174,6 +187,18 @@ class Kinds:
         if blocks:
             self.launches[4](blocks, work, g, out, moved, weight, gates, of_x, of_out, of_gates, g.shape[1])
         return of_x, of_out, of_weight, of_bias, of_gates
+
+
+def apart(parts: Sequence[torch.Tensor]) -> bool:
+    """Do the kernels take these rows of so many types where they lie?"""
+    width, device = parts[0].shape[1], parts[0].device
+    plain = all(x.dtype is torch.float32 and x.is_contiguous() and not x.data_ptr() % ALIGNED for x in parts)
+    return plain and not width % 4 and len(parts) <= PLACES and all(x.shape[1] == width and x.device == device for x in parts)
+
+
+def places(addresses: Sequence[int], apart: bool = False) -> bytes:
+    """Return the kernels' Places: of the rows of each type, or of all types' rows."""
+    return struct.pack(f"{PLACES}Qq", *(address % (1 << 64) for address in addresses), *[0] * (PLACES - len(addresses)), apart)
 
 
 def product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, out: torch.Tensor | None = None) -> torch.Tensor | None:
@@ -193,7 +218,8 @@ def multiplied(
     across = -(-columns // SIDE)
     each = rows_of_block(rows, across, full)
     if rows:
-        launch(-(-rows // each) * across, None, dense(x), weight if turned else weight.t(), bias, out, rows, width, columns, 1, int(turned), each)
+        given, weight = dense(x), weight if turned else weight.t()
+        launch(-(-rows // each) * across, None, places([given.data_ptr()]), weight, bias, out, rows, width, columns, 1, int(turned), each, 1, 0)
     return out
 
 
@@ -255,13 +281,16 @@ def right_on(launches: tuple[Launch, ...], device: torch.device, width: int = 20
     one = square[0], square[1].t()
     simple = [multiplied(launches[0], x, one[0], start[0], torch.empty_like(x), 1), multiplied(launches[0], x, one[1], None, torch.empty_like(x))]
     onto = own.sums(parts, weight, x.clone())
-    beside = own.together([y.clone() for y in x.split(counts)])
+    lying = [y.clone() for y in x.split(counts)]
+    beside = own.together(lying)
     simple += [x.new_zeros(1) if beside is None else beside, own.mixed(x, out, square, start, gates, False)[0] - result]
+    simple += [own.products(lying, weight, bias, 3, alone) for alone in (None, 1)] + [own.mixed(lying, out, square, start, gates, False)[0] - result]
     found = [*simple, onto, own.products(x, weight, bias, 3), own.sums(parts, weight), *own.gradients(parts, x)[:2], result]
     found += own.unmixed(g, out, moved, square, gates)
     exact = plain(counts, x, weight, bias, parts)
     wide = x.double()
-    wanted = [torch.addmm(start[0].double(), wide, one[0].double()), wide @ one[1].double(), wide, 0.0 * wide, wide + exact[1], *exact]
+    wanted = [torch.addmm(start[0].double(), wide, one[0].double()), wide @ one[1].double(), wide, 0.0 * wide, exact[0], exact[0][1:2], 0.0 * wide]
+    wanted += [wide + exact[1], *exact]
     wanted += plain_ends(counts, x, out, square, start, gates, g)
     return all(float((a.double() - b).norm()) <= 1e-5 * float(b.norm()) for a, b in zip(found, wanted, strict=True))
 
@@ -286,9 +315,11 @@ def plain_ends(
         return [result.detach(), *torch.autograd.grad(result, given, g.double())]
 
 
+STRUCT = f"{8 * PLACES + 8}s"
+"""Places."""
 FORMATS: dict[str, str | tuple[str, ...]] = {
-    "kind_products": "P" * 5 + "q" * 6, "kind_sums": "P" * 6 + "q" * 4, "kind_gradients": "P" * 8 + "q" * 4, "kind_mixed": "P" * 8 + "q",
-    "kind_unmixed": "P" * 9 + "q", "kind_together": ("P", f"{8 * PLACES}s", "P", "q"),
+    "kind_products": ("P", STRUCT, *"P" * 3, *"q" * 8), "kind_sums": "P" * 6 + "q" * 4, "kind_gradients": "P" * 8 + "q" * 4,
+    "kind_mixed": ("P", STRUCT, *"P" * 6, "q"), "kind_unmixed": "P" * 9 + "q", "kind_together": ("P", STRUCT, "P", "q"),
 }  # fmt: skip
 SHARED = (8 * 8 * 32 * 4 + SIDE * 80) * 4
 """Bytes of a block that multiplies: a weight's fragments, and rows."""

@@ -10,3 +10,11 @@ __device__ inline void add_4(float* to, float a, float b, float c, float d) {
 #endif
 }
 
+// Where the rows of up to 32 types lie, each as if those of the types before it lay before them; or (`apart` 0) where all types' rows lie.
+struct Places {
+  const float* of[32];
+  i64 apart;
+};
+
+__device__ inline const float* rows_of(const Places& x, int kind) { return x.of[x.apart ? kind : 0]; }
+

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 
 from warpwright.domains.rgnn.emit.own.kernel import Launch, Own, dense
+from warpwright.domains.rgnn.emit.own.kinds import STRUCT, Kinds
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.lattice import Domain
 
@@ -55,8 +56,7 @@ def computed(launch: Launch, index: Index, sides: Sequence[Side], each: int = 0)
     """Return the same by a launch. `each`: pairs of a block; 0: as the graph's number of pairs suggests."""
     pairs, (_, depth, width) = index.rows[Domain.PAIR_SRC], sides[0].weight.shape
     whole = sides[0].rows.new_empty(len(sides), pairs, width)
-    each = each or ROWS * min(MOST, max(1, pairs // (ROWS * BLOCKS)))
-    table = index.keep(("pairs in blocks", each), lambda: blocks(index, each))
+    table = table_of(index, each)
     first, second = sides[0], sides[-1]
     given = [dense(y) for pair in ((first.rows, second.rows), (first.weight, second.weight)) for y in pair]
     others = [None if y is None else dense(y) for y in (first.base, second.base, first.scale, second.scale)]
@@ -64,6 +64,48 @@ def computed(launch: Launch, index: Index, sides: Sequence[Side], each: int = 0)
     if pairs:
         launch(table.shape[0] * len(sides), table, index.lift(Domain.SRC, Domain.PAIR_SRC), *given, *others, *outs, depth, width, len(sides))
     return list(whole.unbind())
+
+
+def table_of(index: Index, each: int = 0) -> torch.Tensor:
+    """Return the blocks of a graph's pairs, kept beside it; `each`: as `computed`'s."""
+    pairs = index.rows[Domain.PAIR_SRC]
+    each = each or ROWS * min(MOST, max(1, pairs // (ROWS * BLOCKS)))
+    return index.keep(("pairs in blocks", each), lambda: blocks(index, each))
+
+
+@dataclass(frozen=True)
+class Composed:
+    """Two products one after the other, of which only the last is made: rows of node types, then of relations."""
+
+    linear: torch.Tensor
+    """[types, 3 * width, depth]: the first and the last third are taken."""
+    bias: torch.Tensor
+    """[types, 3 * width]."""
+    first: torch.Tensor
+    """[relations, width, width]: what comes after the first third, and after the last."""
+    last: torch.Tensor
+    scale: torch.Tensor | None
+    """What the relations' first is multiplied by [relations]."""
+    kinds: torch.Tensor
+    """The type of each relation's sources, int32."""
+
+
+def fits(of: Composed) -> bool:
+    """Does the kernel take these weights?"""
+    tensors, width = [x for x in (of.linear, of.bias, of.first, of.last, of.scale) if x is not None], of.first.shape[2]
+    plain = all(x.dtype is torch.float32 and x.is_contiguous() for x in tensors)
+    return plain and of.first.shape == of.last.shape and all(0 < n <= WIDEST and n % 4 == 0 for n in (width, of.linear.shape[2]))
+
+
+def composed(launch: Launch, index: Index, rows: bytes, of: Composed, each: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return both rows of all pairs [pairs, width] for the nodes' own rows, which lie at `rows` (kinds.places). `each`: pairs of a block."""
+    pairs, width, depth = index.rows[Domain.PAIR_SRC], of.first.shape[2], of.linear.shape[2]
+    keys, values = of.linear.new_empty(2, pairs, width)
+    table = table_of(index, each)
+    if pairs:
+        given = of.linear, of.bias, of.first, of.last, of.scale, keys, values
+        launch(table.shape[0] * 2, table, index.lift(Domain.SRC, Domain.PAIR_SRC), of.kinds, rows, *given, depth, width)
+    return keys, values
 
 
 def blocks(index: Index, each: int) -> torch.Tensor:
@@ -101,4 +143,32 @@ def right_on(launch: Launch, device: torch.device) -> bool:
     return all(float((a.double().cpu() - b).norm()) <= 1e-6 * float(b.norm()) for a, b in zip(found, wanted, strict=True))
 
 
+def right_of_rows(launch: Launch, device: torch.device) -> bool:
+    """Are the results of a small example of rows right? Two types lie apart, and a relation's block takes two steps."""
+    random, counts = torch.Generator().manual_seed(1), (90, 30)
+    kind = torch.arange(200) % 3
+    source = torch.where(kind == 1, 90 + torch.randint(30, (200,), generator=random), torch.randint(90, (200,), generator=random))
+    index = Index(source.to(device), torch.zeros(200, dtype=torch.long, device=device), kind.to(device), 120, 120, 4)
+    types = torch.tensor([0, 1, 0, 1])
+    of, relation = (index.lift(domain, Domain.PAIR_SRC).long().cpu() for domain in (Domain.SRC, Domain.ETYPE))
+    found: list[torch.Tensor] = []
+    wanted: list[torch.Tensor] = []
+    for depth, width in ((WIDEST, WIDEST), (20, 12)):
+        shapes = (120, depth), (2, 3 * width, depth), (2, 3 * width), (4, width, width), (4, width, width), (4,)
+        x, linear, bias, first, last, scale = (torch.randn(*shape, generator=random) for shape in shapes)
+        parts = [part.clone() for part in x.to(device).split(counts)]
+        on_device = [y.to(device) for y in (linear, bias, first, last, scale, types.int())]
+        given = Composed(*on_device)
+        found += composed(launch, index, Kinds((), counts).places_of(parts), given, 2 * ROWS)
+        thirds = linear.double().view(2, 3, width, depth)[types], bias.double().view(2, 3, width)[types]
+        for place, after in ((0, first.double() * scale.double()[:, None, None]), (2, last.double())):
+            own = torch.einsum("pi,poi->po", x.double()[of], thirds[0][relation, place]) + thirds[1][relation, place]
+            wanted.append(torch.einsum("po,pon->pn", own, after[relation]))
+    return all(float((a.double().cpu() - b).norm()) <= 1e-5 * float(b.norm()) for a, b in zip(found, wanted, strict=True))
+
+
+OF_ROWS = Own(
+    "products.cu", "pair_products_of_rows", ("P", "P", "P", STRUCT, *"P" * 7, "q", "q"), THREADS, SHARED + 4 * 64 * 4, right_of_rows,
+    "rows of pairs from nodes' rows", ("tensor.cu",),
+)  # fmt: skip
 KERNEL = Own("products.cu", "pair_products", "P" * 12 + "q" * 3, THREADS, SHARED, right_on, "rows of pairs", ("tensor.cu",))

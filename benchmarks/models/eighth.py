@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.third_outside_models import Maker, normal, of, tokens
+from benchmarks.models.third import Maker, normal, of, tokens
 
 FOLDERS: Mapping[str, tuple[str, str]] = {
     "u2net_repository": ("xuebinqin/U-2-Net@ac7e1c81", "."),

@@ -94,10 +94,12 @@ def _compiler() -> Finding:
 def _openmp() -> Finding:
     """Build and call a parallel region: a compiler without its OpenMP library or for another CPU shows here."""
     from warpwright import native
-    from warpwright.errors import WarpwrightError
+    from warpwright.errors import UsageError, WarpwrightError
 
     try:
         threads = ctypes.CDLL(str(native.build(_OPENMP))).threads()
+    except UsageError as error:  # a cache that others may write to
+        return Finding("openmp", "FAIL", error.message, error.hint)
     except (WarpwrightError, OSError, subprocess.TimeoutExpired) as error:
         return Finding("openmp", "FAIL", str(error)[:300], "install the compiler's OpenMP library (libgomp or libomp)")
     return Finding("openmp", "OK", f"{threads} threads; built libraries are kept in {native.cache_folder()}")

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from benchmarks.third_outside_models import Maker, normal, of
+from benchmarks.models.third import Maker, normal, of
 
 IMAGES, LARGE = normal(2, 3, 64, 64), normal(2, 3, 224, 224)
 SIZES: Mapping[str, Any] = {"num_classes": 10, "dim": 64, "depth": 3, "heads": 4, "mlp_dim": 128}

@@ -22,9 +22,9 @@ from warpwright.base import Build, Candidate, Measurement, Scalar, Source, Task,
 from warpwright.deadline import Deadline
 from warpwright.errors import TrustedFailed, WorkerError
 from warpwright.space import Tell, silent
-from warpwright.targets import doubles
-from warpwright.targets.beside import END_SECONDS, Beside
 from warpwright.targets.earlier import Earlier
+from warpwright.targets.trust import doubles
+from warpwright.targets.trust.beside import END_SECONDS, Beside
 from warpwright.timing import measure, rates, regimes, roofline
 from warpwright.timing.device_lock import DeviceLock
 from warpwright.timing.overhead import Overhead
@@ -261,20 +261,20 @@ class Trusted:
     def compare(
         self, program: measure.Timeable, streamed: measure.Timeable | None, seconds: float, rng: random.Random,
         hidden: Callable[[], verify.Shipment] | None = None, check_share: float = 0.1, worthwhile: float = 0.0,
-        interval: float = 0.0, within: float = math.inf,
+        interval: float = 0.0, within: float = math.inf, without: str = "",
     ) -> Measurement:  # fmt: skip
         """Time a program beside the baselines in every regime. `check_share` is 0 for one of them: they share a worker, whose last output may be
         another's. `streamed`: the same program in turns; None: the task has no stream. `interval`: of the regime that the verdict is given in.
-        `within`: the seconds for all of it.
+        `within`: the seconds for all of it. `without`: a baseline that is left out, for it is the program.
 
         A baseline that has a second process is timed in both (`doubles.py`)."""
         second = self.doubles
         ways: dict[str, tuple[measure.Timeable, Mapping[str, measure.Timeable], Overhead]] = {
-            "single": (program, doubles.with_doubles(self.programs(), second), self.overhead)
+            "single": (program, doubles.with_doubles(_but(self.programs(), without), second), self.overhead)
         }
         if streamed is not None:
             turns = {name: TrustedStream(self.judge, one.worker, one.entry, self.calls) for name, one in second.items()}
-            ways["stream"] = (streamed, doubles.with_doubles(self.streams(), turns), self.overhead / self.calls)
+            ways["stream"] = (streamed, doubles.with_doubles(_but(self.streams(), without), turns), self.overhead / self.calls)
         enough = {name + doubles.MARK: doubles.ENOUGH for name in second}
         chosen = self.regime if self.regime in ways else "single"
         measured: dict[str, Measurement] = {}
@@ -379,6 +379,10 @@ class TrustedStream(streamed.StreamedProgram):
 
     def go(self) -> float:
         return trust(super().go)  # type: ignore[no-any-return]
+
+
+def _but(programs: Mapping[str, measure.Timeable], without: str) -> dict[str, measure.Timeable]:
+    return {name: program for name, program in programs.items() if name != without}
 
 
 def trust(step: Callable[[], Any]) -> Any:

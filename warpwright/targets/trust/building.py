@@ -7,20 +7,19 @@ verification, and the device's peaks are measured while it goes on.
 
 from __future__ import annotations
 
-import math
 import random
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 
-from warpwright.base import BASELINE, Candidate, Source, Task, Verdict
-from warpwright.errors import JudgeFailed, OutOfTime, RooflineError, TrustedFailed, WorkerError
-from warpwright.targets import roof, second_process
-from warpwright.targets.beside import GLANCE_SECONDS, Beside
-from warpwright.targets.trusted import AUTOTUNING, ORIGINAL, Baseline, Trusted, TrustedProgram, Workbench, trust
+from warpwright.base import BASELINE, Candidate, Measurement, Task, Timing, Verdict
+from warpwright.errors import RooflineError, TrustedFailed
+from warpwright.targets.trust import roof
+from warpwright.targets.trust.aside import Aside, begin_compiling, take_second
+from warpwright.targets.trust.beside import GLANCE_SECONDS, Beside
+from warpwright.targets.trust.planning import COMPILE_SHARE, TIMING_OF_SPENT, ended, limited, slowness_of, time_for
+from warpwright.targets.trust.trusted import ORIGINAL, Baseline, Trusted, TrustedProgram, Workbench, trust
 from warpwright.timing import measure, rates, roofline
 from warpwright.verifier import streamed, timed, verify
 from warpwright.verifier.rejections import Rejected
@@ -39,34 +38,16 @@ AGAINST_MALICE = frozenset({"background", "patched", "inspection", "forbidden", 
 
 TRIES = 3
 
-COMPILED = "torch.compile("
-"""In a program's text: its build takes from seconds to minutes, where another's takes milliseconds."""
-
-COMPILE_SHARE, AUTOTUNE_SHARE = 0.4, 0.3
-"""Of the time that is left, the most that building and verifying a compiled baseline may take, and one that tries kernels out."""
-
-ASIDE_SHARE = 0.6
-"""The same for a compilation that runs beside the rest and keeps nobody from anything: what comes after it takes 5 to 8 s on an H200."""
 
 RESERVED_SECONDS = 7.0
 """What a baseline that was compiled aside leaves to the rest when it is verified: timing baselines and the first candidate takes 4 to 7 s on an
 H200. Verified up to the last second, it was in time itself, and no candidate was (residual networks under 29 s)."""
 
-EXTRA_SHARE = 0.1
-"""Of the time that is left, the most that one more way to run the original as it is may take: as long as the original itself took."""
-
-AUTOTUNE_TAKES = 1.5
-"""Times as long as the plain compilation takes, at least: 0.9 to 4 on a CPU, 2 to 10 on an H200."""
-
-LEAST_SECONDS, COLD_SECONDS = 4.0, 8.0
-"""No compilation is begun with less; the latter where this machine has not compiled the program before. A softmax took 3.6 and 8.3 s of CPU time."""
 
 COUNTING_SHARE, BASELINES_SHARE = 0.2, 0.05
 """Of the time that is left, the most that is waited for the task's work to be counted, and spent on timing the baselines beside one another in a
 regime: what a candidate is compared with is timed again."""
 
-COMPILING_OF_SPENT, TIMING_OF_SPENT = 0.5, 0.02
-"""Of what was spent: at least so long may a compilation take, and are the baselines timed, where the deadline is not firm."""
 
 TIMES_THE_ORIGINAL = 4.0
 """There what was compiled aside may take so many times as long to be verified as the original took to be built and verified, or longer."""
@@ -117,37 +98,8 @@ def begin_ahead(bench: Workbench, trusted: Trusted, ready: Mapping[str, Beside[W
     `ready`: processes for compilations that come up beside the judge (`come_up`), by baseline.
     """
     if not trusted.unscored:
-        trusted.begun = _begin_aside(bench, trusted, ready)
+        trusted.begun = begin_compiling(bench, trusted, ready)
         _probe_ahead(bench, trusted)
-
-
-COMPILERS_MODULES = ("torch._dynamo", "torch._inductor.compile_fx", "torch._inductor.async_compile")
-"""What torch.compile imports when it is first called: 8 s on an H200 while the rest came up beside it."""
-
-LOAD_SECONDS = 30.0
-"""For that; who takes longer does it in the build."""
-
-
-def come_up(bench: Workbench, candidates: Sequence[Candidate]) -> dict[str, Beside[Worker]]:
-    """Have a process come up, with the compiler's modules, for each baseline that is compiled aside: beside the judge, which takes as long."""
-
-    def start() -> Worker:
-        worker = Worker("baseline", bench.place, bench.limits)
-        worker.greet()
-        worker.request("load", LOAD_SECONDS, modules=list(COMPILERS_MODULES))
-        return worker
-
-    names = [one.proposer.removeprefix(BASELINE) for one in candidates if _slowness(one.source) == 1]
-    return {name: Beside(start, f"process of {name}") for name in names}
-
-
-def end_all(ready: Mapping[str, Beside[Worker]], trusted: Trusted | None) -> None:
-    """End the processes that are still coming up, and those that nobody took."""
-    for one in ready.values():
-        one.abandon()
-        with suppress(Exception, OutOfTime):  # it did not come up
-            if one.wait(0.0) and (trusted is None or one.result() not in trusted.aside):
-                one.result().close()
 
 
 def _probe_ahead(bench: Workbench, trusted: Trusted) -> None:
@@ -192,9 +144,9 @@ def _build_baselines(bench: Workbench, trusted: Trusted, meanwhile: Meanwhile) -
     if there is time. What tries kernels out is never built beside a compilation: it keeps the quickest by its own clock, which a busy machine may
     mislead, and a weaker baseline flatters every candidate. (The first right answer of a server on an H200 waits 10 s of 54 for the compilation.)
     """
-    ordered = sorted(trusted.baselines.items(), key=lambda item: _slowness(item[1].candidate.source) if bench.deadline is not None else 0)
-    aside, trusted.begun = trusted.begun if trusted.begun is not None else _begin_aside(bench, trusted), None
-    last = [item for item in ordered if aside and _slowness(item[1].candidate.source) > 1]
+    ordered = sorted(trusted.baselines.items(), key=lambda item: slowness_of(item[1].candidate.source) if bench.deadline is not None else 0)
+    aside, trusted.begun = trusted.begun if trusted.begun is not None else begin_compiling(bench, trusted), None
+    last = [item for item in ordered if aside and slowness_of(item[1].candidate.source) > 1]
     first = [item for item in ordered if item[0] not in aside and item not in last]
     tried: dict[str, Worker] = {}
     _build_together(bench, trusted, first, tried)
@@ -219,149 +171,25 @@ def _build_together(bench: Workbench, trusted: Trusted, chosen: Sequence[tuple[s
             if name in fatal or baseline.left_out or tried.get(name) is worker:
                 continue
             tried[name] = worker
-            seconds, why = _time_for(bench, trusted, baseline)
+            seconds, why = time_for(bench, trusted, baseline)
             if why:
                 baseline.left_out = why
                 continue
             bench.tell(f"baseline {name}")
-            with _hurried(bench, worker, seconds):
+            with limited(bench, worker, seconds):
                 _build_baseline(bench, trusted.judge, worker, name, baseline)
             if not worker.alive:
                 fatal.add(name)
-                _ended(bench, baseline, seconds)
+                ended(bench, baseline, seconds)
                 break
         else:
             return
 
 
-@contextmanager
-def _hurried(bench: Workbench, worker: Worker, seconds: float) -> Iterator[None]:
-    """Inside, a worker has `seconds` for all that it is asked, if there is a deadline."""
-    worker.limits = replace(bench.limits.filled(), build_seconds=seconds, call_seconds=min(seconds, bench.limits.call_seconds))
-    worker.until = time.monotonic() + seconds if bench.deadline is not None else math.inf
-    try:
-        yield
-    finally:
-        worker.limits, worker.until = bench.limits.filled(), math.inf
-
-
-def _ended(bench: Workbench, baseline: Baseline, seconds: float, what: str = "ready") -> None:
-    """Note of a baseline that its worker did not survive it, and whether that was for want of time."""
-    baseline.program = None
-    if seconds < bench.limits.build_seconds and baseline.verdict is not None and baseline.verdict.status == "timeout":
-        baseline.left_out = f"it was not {what} within {seconds:.0f} s, the share of the budget that was left for it"
-
-
 # --- beside the rest -------------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Aside:
-    """A baseline that is compiled in a worker of its own."""
-
-    building: Beside[tuple[Worker, Verdict | None, Worker | None]]
-    """Gives the worker, and the rejection if the build failed; and a second process that has built it, too."""
-    seconds: float
-    """What it may take."""
-
-
-def _begin_aside(bench: Workbench, trusted: Trusted, ready: Mapping[str, Beside[Worker]] | None = None) -> dict[str, _Aside]:
-    """Begin to compile what torch.compile takes long for, where the host's cores are free for that: on a GPU."""
-    begun: dict[str, _Aside] = {}
-    if not bench.has_free_cores:
-        return begun
-    for name, baseline in trusted.baselines.items():
-        if _slowness(baseline.candidate.source) != 1 or baseline.program is not None:
-            continue
-        seconds, why = _time_for(bench, trusted, baseline, ASIDE_SHARE)
-        if why:
-            baseline.left_out = why
-            continue
-        step = partial(_compile_aside, bench, trusted, name, baseline, seconds, (ready or {}).get(name))
-        begun[name] = _Aside(Beside(step, name), seconds)
-        trusted.compiling.append(begun[name].building)
-    return begun
-
-
-def _compile_aside(
-    bench: Workbench, trusted: Trusted, name: str, baseline: Baseline, seconds: float, ready: Beside[Worker] | None
-) -> tuple[Worker, Verdict | None, Worker | None]:
-    began = time.monotonic()
-    second = Beside(partial(_come_up_second, bench, trusted), f"second process of {name}") if bench.resident else None
-    worker = _worker_for(bench, ready)
-    trusted.aside.append(worker)
-    if not trusted.judge.worker.alive:
-        worker.close()
-    device_yield.living.discard(worker)  # it goes on while another task is timed, as a build on a GPU does
-    try:
-        with _hurried(bench, worker, seconds):
-            baseline.build, rejected = verify.build(trusted.judge, worker, name, baseline.candidate.source)
-    finally:
-        baseline.seconds = time.monotonic() - began
-    return worker, rejected, _built_twice(bench, trusted, second, name, baseline, rejected) if second is not None else None
-
-
-def _come_up_second(bench: Workbench, trusted: Trusted) -> Worker:
-    """Have the second process come up, with the compiler's modules, beside the compilation in the first: what that finds out is kept on the disk."""
-    worker = Worker("baseline", bench.place, bench.limits)
-    device_yield.living.discard(worker)
-    trusted.aside.append(worker)
-    if not trusted.judge.worker.alive:
-        worker.close()
-    try:
-        worker.greet()
-        worker.request("load", LOAD_SECONDS, modules=list(COMPILERS_MODULES))
-    except BaseException:
-        worker.close()
-        raise
-    return worker
-
-
-TIMES_THE_FIRST = 2.0
-"""Of the seconds that a baseline was compiled in: the most that the second process may take, which finds that on the disk. Who waits for one waits
-for both."""
-
-
-def _built_twice(
-    bench: Workbench, trusted: Trusted, coming: Beside[Worker], name: str, baseline: Baseline, rejected: Verdict | None
-) -> Worker | None:
-    """Return the second process with a compiled baseline built in it; None where that fails: then it is built when it is asked for."""
-    worker: Worker | None = None
-    try:
-        worker = coming.result()
-        worker.thread = threading.get_ident()
-        if rejected is None:
-            with _hurried(bench, worker, TIMES_THE_FIRST * baseline.seconds + second_process.LEAST_BUILD):
-                _, rejected = verify.build(trusted.judge, worker, name, baseline.candidate.source)
-        if rejected is None:
-            return worker
-    except (WorkerError, JudgeFailed, OSError):  # it ended (JudgeFailed: before the build), hung, or had no room: the baseline itself has been built
-        pass
-    except BaseException:
-        _close(worker)
-        raise
-    _close(worker)
-    return None
-
-
-def _close(worker: Worker | None) -> None:
-    if worker is not None:
-        worker.close()
-
-
-def _worker_for(bench: Workbench, ready: Beside[Worker] | None) -> Worker:
-    """Return the process that came up for a compilation, or a new one."""
-    if ready is not None:
-        with suppress(WorkerError):
-            worker = ready.result()
-            worker.thread = threading.get_ident()
-            return worker
-        if ready.abandoned:
-            raise TrustedFailed("the evaluator was closed while a process came up")
-    return Worker("baseline", bench.place, bench.limits)
-
-
-def _end_aside(bench: Workbench, trusted: Trusted, name: str, one: _Aside, meanwhile: Meanwhile) -> None:
+def _end_aside(bench: Workbench, trusted: Trusted, name: str, one: Aside, meanwhile: Meanwhile) -> None:
     """Wait for a baseline that is compiled aside, and verify it."""
     baseline = trusted.baselines[name]
     if not one.building.wait(0.0):
@@ -377,56 +205,16 @@ def _end_aside(bench: Workbench, trusted: Trusted, name: str, one: _Aside, meanw
         original = trusted.baselines.get(ORIGINAL, baseline)
         least = 1.0 if bench.firm else TIMES_THE_ORIGINAL * original.seconds
         seconds = max(min(COMPILE_SHARE * bench.left, bench.left - RESERVED_SECONDS), least)
-        with _hurried(bench, worker, seconds):
+        with limited(bench, worker, seconds):
             _judge_baseline(bench, trusted.judge, worker, name, baseline, rejected)
         if not worker.alive:
-            _ended(bench, baseline, seconds, "verified")
+            ended(bench, baseline, seconds, "verified")
     else:
         baseline.verdict = rejected
-        _ended(bench, baseline, one.seconds)
+        ended(bench, baseline, one.seconds)
     baseline.seconds += time.monotonic() - began
     if second is not None:
-        _take_second(trusted, second, name)
-
-
-def _take_second(trusted: Trusted, worker: Worker, name: str) -> None:
-    """Have the second process ready for the timing."""
-    if not trusted.baselines[name].right:
-        worker.close()
-        return
-    trusted.second_worker = worker
-    device_yield.living.add(worker)
-    with suppress(Rejected, WorkerError, JudgeFailed):  # then it is built when it is asked for
-        second_process.take(trusted, worker, name)
-
-
-def _slowness(source: Source) -> int:
-    """0 for a program that is built at once, 1 for one that is compiled, 2 for one that tries kernels out."""
-    return 0 if COMPILED not in source.text else 2 if any(word in source.text for word in AUTOTUNING) else 1
-
-
-def _time_for(bench: Workbench, trusted: Trusted, baseline: Baseline, share: float = COMPILE_SHARE) -> tuple[float, str]:
-    """Return how long a baseline may take to be built and verified; and why there is no time for it, or "". `share`: of one that is compiled."""
-    slowness, left = _slowness(baseline.candidate.source), bench.left
-    if bench.deadline is None:
-        return bench.limits.build_seconds, ""
-    if not slowness:
-        return bench.limits.build_seconds, _no_time_for_more(trusted, baseline, left)
-    seconds = min(bench.share(share, COMPILING_OF_SPENT) if slowness == 1 else AUTOTUNE_SHARE * left, bench.limits.build_seconds)
-    plain = [other for other in trusted.baselines.values() if _slowness(other.candidate.source) == 1 and slowness == 2]
-    if any(other.left_out for other in plain):
-        return seconds, f"there was no time for the plain compilation, and it takes longer ({left:.0f} s were left)"
-    least = LEAST_SECONDS if (bench.folder / "builds" / baseline.candidate.key).exists() else COLD_SECONDS
-    least = max([least, *(AUTOTUNE_TAKES * other.seconds for other in plain)])
-    return seconds, f"it takes {least:.0f} s or more, and {left:.0f} s of the budget were left for all" if seconds < least else ""
-
-
-def _no_time_for_more(trusted: Trusted, baseline: Baseline, left: float) -> str:
-    """Say why there is no time for one more way to run the original as it is, or ""."""
-    original = trusted.baselines.get(ORIGINAL)
-    if original is None or original is baseline or original.seconds <= EXTRA_SHARE * left:
-        return ""
-    return f"it takes about {original.seconds:.0f} s, as the original did, and {left:.0f} s of the budget were left for all"
+        take_second(trusted, second, name)
 
 
 def _build_baseline(bench: Workbench, judge: verify.Judge, worker: Worker, name: str, baseline: Baseline) -> None:
@@ -499,7 +287,9 @@ def _time_baselines(bench: Workbench, trusted: Trusted, work: rates.Work, second
         bench.tell("timing the baselines")
         roof.find(bench, trusted, work)
         trusted.overhead = timed.overheads(trusted.worker)
-        trusted.by_regime["single"] = trusted.compare(trusted.programs()[first], None, seconds, rng, check_share=0.0).baselines
+        alone = _stands_alone(trusted, first)
+        measured = trusted.compare(trusted.programs()[first], None, seconds, rng, check_share=0.0, without="" if alone else first)
+        trusted.by_regime["single"] = _timings(first, measured)
         roof.doubt(bench, trusted)
         _time_streams(bench, trusted, first, seconds, rng)
     trusted.release_memory()
@@ -513,17 +303,29 @@ def _time_streams(bench: Workbench, trusted: Trusted, first: str, seconds: float
         try:
             trusted.calls = _filled(bench, trusted, rng)
             programs = trusted.streams()
-            trusted.by_regime["stream"] = measure.compare(
-                programs[first], programs, trusted.judge.fresh, seconds=seconds, floor_seconds=trusted.floor,
+            beside = programs if _stands_alone(trusted, first) else {name: one for name, one in programs.items() if name != first}
+            trusted.by_regime["stream"] = _timings(first, measure.compare(
+                programs[first], beside, trusted.judge.fresh, seconds=seconds, floor_seconds=trusted.floor,
                 overhead_seconds=trusted.overhead / trusted.calls, rng=rng, eligible=trusted.eligible, check_share=0.0,
                 sound=timed.sound(bench.place),
-            ).baselines  # fmt: skip
+            ))  # fmt: skip
         except (TrustedFailed, Rejected) as error:
             if not trusted.alive:
                 raise
             trusted.calls, why = 0, f"the baselines cannot be called in turns: {str(error)[:200]}"
     if why:
         trusted.left_out["stream"] = why
+
+
+def _stands_alone(trusted: Trusted, first: str) -> bool:
+    """Whether a baseline has none that is right beside it to be timed with, so that it is timed beside itself; or has a second process, which counts
+    for it."""
+    return not set(trusted.eligible) - {first} or first in trusted.doubles
+
+
+def _timings(first: str, measured: Measurement) -> Mapping[str, Timing]:
+    """Return the baselines' timings of a run in which the first had the candidate's place. (Timed twice it took a quarter of the run.)"""
+    return measured.baselines if first in measured.baselines else {first: measured.candidate, **measured.baselines}
 
 
 def _filled(bench: Workbench, trusted: Trusted, rng: random.Random) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from warpwright.errors import RooflineError
-from warpwright.targets.trusted import Trusted, Workbench
+from warpwright.targets.trust.trusted import Trusted, Workbench
 from warpwright.timing import rates, roofline
 
 PEAKS_SHARE = 0.3

@@ -20,8 +20,8 @@ from dataclasses import replace
 
 from warpwright.base import Comparison, Measurement
 from warpwright.errors import JudgeFailed, TrustedFailed, WorkerError
-from warpwright.targets import doubles
-from warpwright.targets.trusted import Trusted, TrustedProgram, TrustedStream, Workbench
+from warpwright.targets.trust import doubles
+from warpwright.targets.trust.trusted import Trusted, TrustedProgram, TrustedStream, Workbench
 from warpwright.timing import measure
 from warpwright.verifier import timed, verify
 from warpwright.verifier.rejections import Rejected

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.third_outside_models import Maker, normal, of, tokens
+from benchmarks.models.third import Maker, normal, of, tokens
 
 SMALL: Mapping[str, Any] = {
     "vocab_size": 100, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64, "max_position_embeddings": 64,

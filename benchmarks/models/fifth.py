@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.third_outside_models import Maker, normal, of, tokens
+from benchmarks.models.third import Maker, normal, of, tokens
 
 IMAGES, LARGE = normal(2, 3, 64, 64), normal(1, 3, 224, 224)
 SIZES: Mapping[str, Any] = {"num_classes": 10, "dim": 32, "depth": 2, "heads": 2, "mlp_dim": 64, "image_size": 64, "patch_size": 16}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from benchmarks.third_outside_models import Maker, normal, of
+from benchmarks.models.third import Maker, normal, of
 
 IMAGES, VOLUMES = normal(1, 3, 64, 64), normal(1, 1, 32, 32, 32)
 

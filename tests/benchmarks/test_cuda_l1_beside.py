@@ -1,0 +1,126 @@
+"""A released program beside ours: what is refused, that its settings are its own, processes that end, and what the rows come to."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from benchmarks import spawned
+from benchmarks.kernelbench import cuda_l1_beside as beside
+from benchmarks.kernelbench import cuda_l1_release as release
+from benchmarks.kernelbench import first
+
+TASK = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x)
+
+def get_inputs():
+    return [torch.randn(8, 16)]
+
+def get_init_inputs():
+    return []
+"""
+OWN = TASK.replace("class Model(", "class ModelNew(")
+
+
+def made(tmp_path: Path, code: str) -> tuple[Any, str]:
+    """Return what becomes of a released program with this text."""
+    from warpwright.tasks import taskfile
+
+    program = release.written({"level_id": 1, "task_id": 1, "ref_code": TASK, "custom_code": code}, tmp_path)
+    reference = taskfile.load(taskfile.describe(program.task))
+    model, inputs = reference.make_model(), reference.make_inputs(0, "cpu")
+
+    def judge(programs: dict[str, Any]) -> dict[str, str]:
+        return beside.judged(programs, model, inputs, 3.0)
+
+    with torch.no_grad():
+        return beside.made_by_them(program, reference, model, inputs, "cpu", judge)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("", "right"),
+        ("ModelNew.forward = lambda self, x: torch.relu(x) * 1.01", "errors"),
+        ("kept = {}\nModelNew.forward = lambda self, x: kept.setdefault(id(x), torch.relu(x))", "answers for the values"),
+        ("out = torch.empty(8, 16)\nModelNew.forward = lambda self, x: torch.clamp(x, min=0, out=out)", "writes over an earlier result"),
+        ("ModelNew.forward = lambda self, x: x.relu_()", "changes its inputs"),
+        ("class Own(torch.Tensor): pass\nModelNew.forward = lambda self, x: torch.relu(x).as_subclass(Own)", "results of a type of its own"),
+        ("ModelNew.forward = lambda self, x: undefined", "NameError"),
+    ],
+)
+def test_what_is_wrong_with_a_released_program(tmp_path: Path, more: str, said: str) -> None:
+    assert said in made(tmp_path, f"{OWN}\n{more}\n")[1]
+
+
+def test_its_settings_are_its_own(tmp_path: Path) -> None:
+    usual = beside.settings()
+    setting = "def forward(self, x):\n    torch.backends.cuda.matmul.allow_tf32 = True\n    return torch.relu(x)\n\nModelNew.forward = forward"
+    theirs, said = made(tmp_path, f"{OWN}\ntorch.backends.cudnn.benchmark = True\n{setting}\n")
+    assert said == "right" and beside.settings() == usual
+    assert {name for name, value in theirs.settings.items() if value != usual[name]} == {"cudnn.benchmark", "matmul"}
+    with beside.under(theirs.settings):
+        assert torch.backends.cudnn.benchmark
+    assert beside.settings() == usual
+
+
+def test_each_call_is_timed_under_its_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = set()
+
+    def call() -> None:
+        seen.add(torch.backends.cudnn.benchmark)
+
+    def batch(call: Any, count: int) -> float:
+        call()
+        return 1e-3
+
+    monkeypatch.setattr(first, "batch", batch)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    settings = {**beside.settings(), "cudnn.benchmark": True}
+    times = beside.timed_alone({"theirs": call, "ours": lambda: None}, {"theirs": lambda: beside.under(settings)}, tmp_path / "alone")
+    beside.signal.alarm(0)
+    assert 0.0 <= times.pop(beside.WALL) < 0.1 and not beside.leaks(1.0, 1.2) and beside.leaks(0.01, 0.9)
+    assert times == {"theirs": 1e-3, "ours": 1e-3} and seen == {True} and not torch.backends.cudnn.benchmark
+
+
+def test_the_order_takes_levels_in_turn_and_leaves_out_what_has_no_program() -> None:
+    known = {(level, number): {"custom_code": "x" if number != 3 else None} for level in (1, 2, 3) for number in range(1, 6)}
+    drawn = beside.order(known, 811, None)
+    assert [level for level, _ in drawn] == [1, 2, 3] * 4 and sorted({number for _, number in drawn}) == [1, 2, 4, 5]
+    assert drawn == beside.order(known, 811, None) != beside.order(known, 812, None)
+    assert beside.order(known, 811, "1:3,2:1") == [(2, 1)]
+
+
+def test_what_rows_come_to() -> None:
+    ours = {"wrong": {"b": "errors"}, "ours ms": {"a": 2.0, "b": 1.0, "c": None}, "kept ms": {"eager": 4.0}}
+    rows = [{"task": "L1-1", "theirs": "right", "theirs ms": 8.0, **ours}, {"task": "L1-2", "theirs": "right", "theirs ms": 1.0, **ours},
+            {"task": "L2-1", "theirs": "errors", "theirs ms": 0.1, **ours},
+            {"task": "L3-1", "theirs": "its process ended", "reason": "while making theirs"}]  # fmt: skip
+    text = beside.summarised(rows, 9)
+    assert "| L1 | 2 | 1 | 1.41x [0.50, 4.00] | 1 | 1 |" in text and "| all | 2 | 1 |" in text
+    assert "4 of 9 tasks were begun; theirs is right in 2, ours is the original kept in 0" in text
+    assert "theirs not right: L3-1: its process ended" in text and "ours not right: L1-1: b: errors" in text
+
+
+def one_job(todo: Any, lines: Any) -> None:
+    """Do one job; a job that is odd ends the process at once."""
+    job = todo.get(timeout=1.0)
+    if job[0] % 2:
+        os._exit(1)
+    lines.put(job[0])
+
+
+@pytest.mark.slow
+def test_processes_that_end_are_replaced_while_jobs_are_left() -> None:
+    end, large = time.monotonic() + 30, "x" * 100_000  # more than a pipe holds
+    assert sorted(spawned.lines(one_job, [(number, large) for number in range(6)], 2, end, renewed_until=end)) == [0, 2, 4]
+    assert time.monotonic() < end

@@ -1,0 +1,172 @@
+"""The generated functions of attention, by the names that the graph calls them by."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+
+from warpwright.domains.graph import kernels
+
+
+class FlashTiles:
+    """The graph's name for the generated function `flash_tiles`."""
+
+    __name__ = "flash_tiles"
+
+    def __call__(self, mask: torch.Tensor, hidden: bool, sizes: list[int], rows: int, keys: int) -> torch.Tensor:
+        """Return what the function does: how many tiles each block of rows sees, and which."""
+        seen = (~mask if hidden else mask).expand(sizes)
+        seen = seen if seen.dim() == 4 else seen[:, None]
+        seen = torch.nn.functional.pad(seen, (0, -seen.shape[3] % keys, 0, -seen.shape[2] % rows))
+        seen = seen.view(*seen.shape[:2], seen.shape[2] // rows, rows, seen.shape[3] // keys, keys).any(5).any(3)
+        order = torch.sort(seen.to(torch.int32), dim=-1, descending=True, stable=True)[1]
+        return torch.cat((seen.sum(-1, keepdim=True), order), -1).to(torch.int32)
+
+    @property
+    def shared_text(self) -> str:
+        """The kernels and functions, which stand in a generated file once."""
+        return kernels.text("flash_attention")
+
+    def python_text(self) -> str:
+        """Return what is this one's alone."""
+        return ""
+
+
+def _spread(x: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
+    """Return keys or values with as many heads as q has."""
+    return x.repeat_interleave(q.shape[1] // x.shape[1], 1) if q.dim() == 4 and x.shape[1] != q.shape[1] else x
+
+
+def _weights(
+    q: torch.Tensor, k: torch.Tensor, scale: float, causal: bool, offset: int, window: int, mask: torch.Tensor | None, hidden: bool,
+    fill: float | None, bias: torch.Tensor | None, form: str, dead: str,
+) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+    """Return scores and weights; heads of `k` are as many as those of `q`."""
+    scores = q @ k.mT * scale
+    scores = scores if bias is None else scores + bias.to(scores.dtype)
+    if mask is not None:
+        scores = scores.masked_fill(mask if hidden else ~mask, -math.inf if fill is None else fill)
+    away = torch.arange(q.shape[-2], device=q.device)[:, None] + offset - torch.arange(k.shape[-2], device=q.device)
+    if causal:
+        scores = scores.masked_fill(away < 0, -math.inf)
+    if window:
+        scores = scores.masked_fill(away >= window, -math.inf)
+    weights = scores.relu() if form == "relu" else scores.softmax(-1)
+    return scores, weights.nan_to_num(0.0) if dead == "zero" else weights
+
+
+def _laid(y: torch.Tensor, turned: bool) -> torch.Tensor:
+    y = y.contiguous()
+    return y.transpose(1, 2).contiguous().transpose(1, 2) if turned else y
+
+
+class FlashAttention:
+    """The graph's name for the generated function `flash_attention`."""
+
+    __name__ = "flash_attention"
+
+    def __call__(
+        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, causal: bool, offset: int, window: int,
+        mask: torch.Tensor | None, hidden: bool, fill: float | None, bias: torch.Tensor | None, tiles: torch.Tensor | None, form: str, dead: str,
+        products: int, turned: bool, blocks: Sequence[int],
+    ) -> torch.Tensor:  # fmt: skip
+        """Return what the function computes, by torch's own calls."""
+        _, weights = _weights(q, _spread(k, q), scale, causal, offset, window, mask, hidden, fill, bias, form, dead)
+        return _laid(weights @ _spread(v, q), turned)
+
+    @property
+    def shared_text(self) -> str:
+        """The kernels and functions, which stand in a generated file once."""
+        return kernels.text("flash_attention")
+
+    def python_text(self) -> str:
+        """Return what is this one's alone."""
+        return ""
+
+
+FLASH_TILES, FLASH_ATTENTION = FlashTiles(), FlashAttention()
+
+
+class FlashWide(FlashAttention):
+    """The graph's name for the generated function `flash_wide`: the same for heads that no block holds the sums of."""
+
+    __name__ = "flash_wide"
+    kernels = (FLASH_ATTENTION,)
+    """Whose text it calls."""
+
+    @property
+    def shared_text(self) -> str:
+        """The kernels and functions, which stand in a generated file once."""
+        return kernels.text("flash_wide")
+
+
+FLASH_WIDE = FlashWide()
+
+
+# --- of a training step ------------------------------------------------------------------------------------------------------------
+
+
+class FlashForward:
+    """The graph's name for the generated function `flash_forward`: attention, and what its gradients need of each row."""
+
+    __name__ = "flash_forward"
+    kernels = (FLASH_ATTENTION,)
+
+    def __call__(
+        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, causal: bool, offset: int, window: int,
+        mask: torch.Tensor | None, hidden: bool, fill: float | None, bias: torch.Tensor | None, tiles: torch.Tensor | None, form: str, dead: str,
+        products: int, turned: bool, blocks: Sequence[int],
+    ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+        """Return what the function computes, by torch's own calls."""
+        scores, weights = _weights(q, _spread(k, q), scale, causal, offset, window, mask, hidden, fill, bias, form, dead)
+        largest = scores.amax(-1)
+        sums = (scores - largest.masked_fill(largest == -math.inf, 0.0)[..., None]).exp().sum(-1)
+        ends = torch.stack((largest / math.log(2.0), sums), -1)
+        ends = ends if q.dim() == 4 else ends[:, None]
+        return _laid(weights @ _spread(v, q), turned), ends.to(torch.promote_types(q.dtype, torch.float32))
+
+    @property
+    def shared_text(self) -> str:
+        """The kernels and functions, which stand in a generated file once."""
+        return kernels.text("flash_backward")
+
+    def python_text(self) -> str:
+        """Return what is this one's alone."""
+        return ""
+
+
+class FlashBackward:
+    """The graph's name for the generated function `flash_backward`: the gradients of q, k and v."""
+
+    __name__ = "flash_backward"
+    kernels = (FLASH_ATTENTION,)
+
+    def __call__(
+        self, dy: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, y: torch.Tensor, ends: torch.Tensor, scale: float, causal: bool,
+        offset: int, window: int, mask: torch.Tensor | None, hidden: bool, fill: float | None, bias: torch.Tensor | None, dead: str, products: int,
+        blocks: Sequence[int],
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
+        """Return what the function computes, by torch's own calls."""
+        keys, values = _spread(k, q), _spread(v, q)
+        _, weights = _weights(q, keys, scale, causal, offset, window, mask, hidden, fill, bias, "softmax", dead)
+        of_scores = weights * (dy @ values.mT - (dy * y).sum(-1, keepdim=True))
+        if mask is not None and fill is not None:
+            of_scores = of_scores.masked_fill(mask if hidden else ~mask, 0.0)
+        dq, dk, dv = of_scores @ keys * scale, of_scores.mT @ q * scale, weights.mT @ dy
+        if keys is not k:
+            dk, dv = (x.view(k.shape[0], k.shape[1], -1, *x.shape[2:]).sum(2) for x in (dk, dv))
+        return dq.contiguous(), dk.contiguous(), dv.contiguous()
+
+    @property
+    def shared_text(self) -> str:
+        """The kernels and functions, which stand in a generated file once."""
+        return kernels.text("flash_backward")
+
+    def python_text(self) -> str:
+        """Return what is this one's alone."""
+        return ""
+
+
+FLASH_FORWARD, FLASH_BACKWARD = FlashForward(), FlashBackward()

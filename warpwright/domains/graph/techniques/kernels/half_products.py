@@ -1,0 +1,162 @@
+"""Products of matrices with float16 operands where TF32 is what the task or its flags permit: both have ten bits of mantissa, and float16 runs twice
+as fast. CUDA only.
+
+    x @ w  ->  (half(x * s) @ half(w * t)) / (s * t)        s a power of two for each row of x, t one for each column of w, worked out on the device
+
+float16's range is the difference: so each row and column is scaled to its own largest element. What is cut from a parameter is cut once. Sums and
+result are float32: rounded to float16 a sum of terms of one sign would lose more than all of its operands did.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import fx
+
+from warpwright.base import Action
+from warpwright.domains.graph.cuda.plan import DEFAULT
+from warpwright.domains.graph.ir import Edit, GraphIR, Inserter, argument, aten, dtype, edit, find, is_op, is_parameter_only, shape
+from warpwright.domains.graph.techniques.fold import FOLD
+from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
+from warpwright.errors import NotApplicable
+from warpwright.space import Traits
+from warpwright.tf32 import permits
+
+_PRODUCTS = (aten.linear.default, aten.matmul.default, aten.mm.default, aten.addmm.default, aten.bmm.default)
+_LEAST_FLOPS, _EVEN = 4e9, 8
+"""Operations below which the passes cost more than they save, and what sizes are multiples of for a tensor core."""
+_LEAST_INTENSITY = 256
+"""Operations for each number of x, of the result, and of a w that is worked out: below that a pass over them costs more than it saves. A parameter is
+half the bytes in each call."""
+LARGEST = 14
+"""Power of two that the largest element of a row or column is scaled to, at most: float16 ends at 65,504."""
+
+_HALF_PRODUCT = '''
+def half_product(x, w, by_rows):
+    """Return x @ w, or x @ w.mT, for float16 operands, summed and given in float32."""
+    w = w.mT if by_rows else w
+    if not x.is_cuda:
+        return x.float() @ w.float()
+    if w.dim() > 2:
+        product = torch.bmm(x.flatten(0, -3), w.flatten(0, -3), out_dtype=torch.float32)
+    else:
+        product = torch.mm(x.reshape(-1, x.shape[-1]), w, out_dtype=torch.float32)
+    return product.view(*x.shape[:-1], w.shape[-1])
+'''
+
+
+class HalfProduct:
+    """The graph's name for the generated function `half_product`."""
+
+    __name__ = "half_product"
+
+    def __call__(self, x: torch.Tensor, w: torch.Tensor, by_rows: bool) -> torch.Tensor:
+        """Return the product that the function computes."""
+        return x.float() @ (w.mT if by_rows else w).float()
+
+    def python_text(self) -> str:
+        """Return the function's text, for the generated file."""
+        return _HALF_PRODUCT
+
+
+HALF_PRODUCT = HalfProduct()
+
+
+@dataclass(frozen=True)
+class _Product:
+    """x [..., k] times w [..., k, n], which is [n, k] where `by_rows`; plus `bias`."""
+
+    x: fx.Node
+    w: fx.Node
+    by_rows: bool = False
+    bias: Any = None
+
+
+@dataclass(frozen=True)
+class HalfProducts:
+    """linear(x, w, b)  ->  half_product(half(x * s), half(w * t)) / (s * t) + b, for every large product of float32 matrices.
+
+    The verifier allows what TF32 operands would do where the task permits TF32, or the program's flags in products. Elements below 2^-38 of their
+    row's largest are lost, and those below 2^-28 have fewer bits. An infinite element makes its row NaN.
+    """
+
+    tf32: bool = False
+    """Does the task permit TF32 in products? Else the program's flags may."""
+    name: str = "half_products"
+    traits: ClassVar[Traits] = Traits("S", tried_first=True, best_with=(fuse_cuda(1, DEFAULT), Action("cuda_graph")))
+    """Alone each pass is a call of torch's."""
+    assume: str = "what goes into a product is finite"
+
+    def sites(self, ir: GraphIR) -> Iterable[Action]:
+        """Yield one action for all of them together."""
+        late = ("compile", "cuda_graph", "launch_plan", "plan", "fuse_cuda")
+        permitted = (self.tf32 or permits("matmul")) and "dtype" in torch.ops.aten.mm.overloads()
+        if permitted and ir.training is None and not any(ir.scheduled(name) for name in late) and _large(ir):
+            yield Action(self.name)
+
+    def apply(self, ir: GraphIR, action: Action) -> GraphIR:
+        """Return the IR with every such product in float16, and what depends on parameters alone folded."""
+        if action not in list(self.sites(ir)):
+            raise NotApplicable("expected a large float32 product where TF32 is permitted", f"not {action}")
+        e = edit(ir)
+        for name in _large(ir):
+            _replace(e, e.node(name))
+        done = e.finish(self.assume)
+        return FOLD.apply(done, Action(FOLD.name)) if list(FOLD.sites(done)) else done
+
+
+def _large(ir: GraphIR) -> list[str]:
+    return [node.name for node in find(ir, *_PRODUCTS) if (product := _read(node)) is not None and _is_worth_it(product)]
+
+
+def _read(node: fx.Node) -> _Product | None:
+    if dtype(node) != torch.float32:
+        return None
+    if is_op(node, aten.linear):
+        return _Product(node.args[0], node.args[1], True, argument(node, "bias"))  # type: ignore[arg-type]
+    if is_op(node, aten.addmm):
+        plain = argument(node, "beta") == 1 and argument(node, "alpha") == 1
+        return _Product(node.args[1], node.args[2], False, node.args[0]) if plain else None  # type: ignore[arg-type]
+    return _Product(node.args[0], node.args[1])  # type: ignore[arg-type]
+
+
+def _is_worth_it(product: _Product) -> bool:
+    left, right = shape(product.x), shape(product.w)
+    if len(left) < 2 or len(right) < 2 or (len(right) > 2 and left[:-2] != right[:-2]):
+        return False
+    rows, k = math.prod(left[:-1]), left[-1]
+    n, batch = right[-2] if product.by_rows else right[-1], math.prod(right[:-2])
+    flops = 2.0 * rows * k * n
+    moved = rows * k + (0 if is_parameter_only(product.w) else batch * k * n) + rows * n
+    even = all(size % _EVEN == 0 for size in (k, n))
+    return even and flops >= _LEAST_FLOPS and flops >= _LEAST_INTENSITY * moved
+
+
+def _replace(e: Edit, node: fx.Node) -> None:
+    product = _read(node)
+    assert product is not None
+    at = e.before(node)
+    x, x_power = _halved(at, product.x, -1)
+    w, w_power = _halved(at, product.w, -1 if product.by_rows else -2)
+    if product.by_rows:
+        w_power = at.call(aten.reshape.default, w_power, [shape(product.w)[0]])
+    small = at.call(HALF_PRODUCT, x, w, product.by_rows)
+    back = at.call(aten.exp2.default, at.call(aten.add.Tensor, x_power, w_power))
+    result = at.call(aten.mul.Tensor, small, back)
+    e.replace(node, at.call(aten.add.Tensor, result, product.bias) if product.bias is not None else result)
+
+
+def _halved(at: Inserter, tensor: fx.Node, dimension: int) -> tuple[fx.Node, fx.Node]:
+    """Return the tensor in float16, the elements along a dimension times a power of two with which the largest is at most 2^LARGEST; and the powers
+    that undo it, with that dimension kept as one."""
+    largest = at.call(aten.clamp_min.default, at.call(aten.amax.default, at.call(aten.abs.default, tensor), [dimension], True), 1e-30)
+    back = at.call(aten.sub.Tensor, at.call(aten.ceil.default, at.call(aten.log2.default, largest)), LARGEST)
+    scaled = at.call(aten.mul.Tensor, tensor, at.call(aten.exp2.default, at.call(aten.neg.default, back)))
+    return at.call(aten.to.dtype, scaled, torch.float16), back
+
+
+TECHNIQUES = (HalfProducts(),)

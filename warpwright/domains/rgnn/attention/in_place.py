@@ -1,0 +1,58 @@
+"""HGT's attention on a small graph without gradients, from the nodes' own rows where they lie: no key and no value of a node is made.
+
+    keys, values [pairs]    = (row linear^T + bias) A_r of each (source, relation) pair, by one launch (emit/own/products.cu)
+    query [nodes]           = row linear^T + bias, beside it in a recording
+    out                     = as in layer.py
+
+With gradients keys and values of nodes are what the backward reads; on large graphs of_rows.py has both.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+
+import torch
+
+from warpwright.domains.rgnn import index as indices
+from warpwright.domains.rgnn.attention.kernels import launches, spans
+from warpwright.domains.rgnn.attention.layer import wanted
+from warpwright.domains.rgnn.emit.aside import beside
+from warpwright.domains.rgnn.emit.own import products
+from warpwright.domains.rgnn.emit.own.kinds import Kinds
+from warpwright.domains.rgnn.operator import Edges
+from warpwright.domains.rgnn.plan import Options
+
+Linear = Callable[[], tuple[torch.Tensor, torch.Tensor]]
+
+PARTS = 3
+"""Of a node type's weight [3 * out, in]: key, query, value."""
+
+
+@functools.lru_cache(maxsize=16)
+def _sources(sources: tuple[int, ...], device: torch.device) -> torch.Tensor:
+    return torch.tensor(sources, dtype=torch.int32).to(device)
+
+
+def attention(
+    edges: Edges, kernels: Kinds, rows: Sequence[torch.Tensor], sources: tuple[int, ...], linear: Linear,
+    relations: tuple[torch.Tensor, torch.Tensor, torch.Tensor], options: Options,
+) -> torch.Tensor | None:  # fmt: skip
+    """Return the attention [N, out] of each type's rows (kinds.apart), where the options want the kernels and these take it; else None.
+
+    `linear` gives weights [types, 3 * out, in] and biases; `relations`: what keys and values are multiplied by [R, out, out], and priors [R];
+    `sources`: types of the relations' sources.
+    """
+    if not options.reorder or not wanted(edges, rows[0], options, relations, sum(kernels.counts), first=False):
+        return None
+    index, launch = edges.index(), launches(rows[0].device)
+    alone = products.OF_ROWS.launcher(index.device)
+    if launch is None or alone is None:
+        return None
+    (weight, bias), (key_of, value_of, prior) = linear(), relations
+    of = products.Composed(weight, bias, key_of, value_of, prior, indices.mention(_sources(sources, rows[0].device)))
+    if not products.fits(of):
+        return None
+    asking = functools.partial(kernels.products, rows, weight, bias, PARTS, 1)
+    query, (keys, values) = beside(index.device, asking, lambda: products.composed(alone, index, kernels.places_of(rows), of))
+    return launch.forward(spans(index), query[0], keys, values).out

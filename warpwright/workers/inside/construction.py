@@ -1,0 +1,66 @@
+"""A program's files in a worker: written down, imported, and its class constructed without drawing from the generators."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import random
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+
+@dataclass
+class Program:
+    """One built entry."""
+
+    call: Callable[..., Any]
+    module: torch.nn.Module | None
+    stateful: bool
+    lazy: frozenset[int] = frozenset()
+    """Which of its outputs may come conjugated or negated by a mark alone, as the original's do: that is worked out before the call answers."""
+
+
+def written(folder: Path, files: Sequence[Sequence[str]]) -> str:
+    """Write a program's files, (name, text) each, into its folder; return the path of the first."""
+    for name, text in files:
+        path = (folder / name).resolve()
+        if not path.is_relative_to(folder):
+            raise ValueError(f"expected file names inside the source folder, saw {name!r}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return str(folder / files[0][0])
+
+
+def imported(path: str, module_name: str, class_name: str) -> Any:
+    """Import a file as a module of this name; return what it calls `class_name`."""
+    sys.path.insert(0, os.path.dirname(path))
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    value = getattr(module, class_name, None)
+    if value is None:
+        raise AttributeError(f"expected the source to define {class_name}, saw {[name for name in vars(module) if not name.startswith('_')]}")
+    return value
+
+
+@contextlib.contextmanager
+def generators_kept(device: str) -> Iterator[None]:
+    """Put the random generators back to where they were: what a constructor draws is no draw of a call's."""
+    numpy_random, drawn = getattr(sys.modules.get("numpy"), "random", None), random.getstate()
+    of_numpy = numpy_random.get_state() if numpy_random else None
+    with torch.random.fork_rng(devices=[device] if device.startswith("cuda") else []):
+        try:
+            yield
+        finally:
+            random.setstate(drawn)
+            if numpy_random:
+                numpy_random.set_state(of_numpy)
