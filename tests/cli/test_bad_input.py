@@ -60,7 +60,8 @@ def test_files_of_another_kind(words: tuple[str, ...], refused: Callable[..., st
 @pytest.mark.parametrize(
     "words",
     [*READERS, ("optimize", "@"), ("audit", "@", "--task", "task.py"), ("export", "harbor", "@"), ("transpile", "@"),
-     ("protect", "@", "out", "--key", "k"), ("report", "--archive", "@"), ("sass", "show", "@"), ("mpi", "explain", "@"), ("optimize", "task.py", "--model", "replay:@")],
+     ("protect", "@", "out", "--key", "k"),
+     ("report", "--archive", "@"), ("sass", "show", "@"), ("mpi", "explain", "@"), ("optimize", "task.py", "--model", "replay:@")],
     ids=" ".join,
 )  # fmt: skip
 @pytest.mark.parametrize("kind", ["pipe", "device"])

@@ -286,8 +286,10 @@ def _in_loops(
         raise DoesNotApply(line, f"what {by} points to may ask for the thread or synchronise")
     launched, shapes = exports.block_shapes(source, kernel, wanted.blocks)
     refuse_divergent(parsed, source, launched)
-    if asking := classes.asks_by_itself(parsed, source, methods.reached(source.text[kernel.start : kernel.end])):
-        raise DoesNotApply(line, f"{asking} asks for the thread")
+    if classes.alone(parsed):
+        raise DoesNotApply(line, "a lambda that captures nothing asks for the thread")
+    if asking := methods.by_default(source.text[kernel.start : kernel.end]):
+        raise DoesNotApply(line, f"an argument by default of {asking} asks for the thread")
     written = pipeline.write(kernel, parsed, device, line, shapes, wanted.tier != "loops", wanted.chosen.get(kernel.name, choices.BY_RULE))
     if "ww::at_thread" not in written.text and (left := _THREAD.search(_STRING.sub("", ir.plain(written.text)))):
         raise DoesNotApply(line, f"{left[0]} in what the parser does not show")  # in loops it is no thread's

@@ -96,7 +96,8 @@ def stateful(source: Source) -> frozenset[str]:
         names.add("operator()")
     if re.search(r"\boperator\s*\[\s*\]\s*\([^()]*\)\s*(?:noexcept\s*)?\{", source.text):
         names.add("operator[]")
-    while new := {name for name, body in bodies if name not in names and any(re.search(rf"\b{re.escape(known)}", body) for known in names)}:
+    words = [(name, set(re.findall(r"\w+", body))) for name, body in bodies]
+    while new := {name for name, mentioned in words if name not in names and mentioned & names}:
         names |= new
     return frozenset(names)
 
@@ -104,15 +105,10 @@ def stateful(source: Source) -> frozenset[str]:
 _CAPTURES_ALL = re.compile(r"\[\s*[&=]\s*[\],]")
 
 
-def asks_by_itself(kernel: Function, source: Source, words: Set[str]) -> str:
-    """Return what in a kernel asks for the thread where loops over threads do not see it, or nothing: a lambda without captures,
-    `[](int i) { return i + threadIdx.x; }`, or an argument by default of a function that it reaches by its `words`, `int f(int i = threadIdx.x)`."""
+def alone(kernel: Function) -> bool:
+    """Say whether a lambda of a kernel asks for the thread and does not capture what it names: `[](int i) { return i + threadIdx.x; }`."""
     lambdas = (ir.text_of(e) for e in ir.expressions(kernel.body) if e.kind == "lambda")
-    if any(words_of(text.partition("]")[2]) & set(LAUNCH) and not _CAPTURES_ALL.match(text) for text in lambdas):
-        return "a lambda that captures nothing"
-    heads = (source.text[start:brace] for start, brace, _ in source.pieces if brace >= 0)
-    named = {match[1] for head in heads for match in _DEFAULT.finditer(head)}
-    return next((f"an argument by default of {name}" for name in sorted(named & words)), "")
+    return any(words_of(text.partition("]")[2]) & set(LAUNCH) and not _CAPTURES_ALL.match(text) for text in lambdas)
 
 
 _DEFAULT = re.compile(rf"\b(\w+)\s*\((?:[^()]|\([^()]*\))*=(?:[^(),]|\([^()]*\))*\b(?:{'|'.join(LAUNCH)})\b")
@@ -130,6 +126,8 @@ class Methods:
     """Whether a function for the device that the host writes down, `[=] __device__ (int i) { ... }`, depends on the thread."""
     pointers: bool = False
     """Whether a device function that does is used as a value."""
+    defaults: frozenset[str] = frozenset()
+    """Functions that ask for the thread in an argument by default, `int f(int i = threadIdx.x)`."""
 
     @classmethod
     def of(cls, source: Source, device: Sequence[Function], impure: frozenset[str]) -> Methods:
@@ -142,7 +140,9 @@ class Methods:
         names = aware(source, impure)
         dependent = LOOKS_AT_THREAD | SYNC_CALLS | impure | names
         lambdas = any(words_of(text) & dependent for text in _lambdas(source.text))
-        return cls(texts, names, lambdas, any(_addressed(name, source.text) for name in sorted(impure)))
+        heads = (source.text[start:brace] for start, brace, _ in source.pieces if brace >= 0)
+        defaults = {match[1] for head in heads if any(name in head for name in LAUNCH) for match in _DEFAULT.finditer(head)}
+        return cls(texts, names, lambdas, any(_addressed(name, source.text) for name in sorted(impure)), frozenset(defaults))
 
     def taken(self, kernel: Kernel, body: str, parsed: Function, own: Set[str]) -> str:
         """Return what a kernel calls that its template takes, where such a thing may depend on the thread; else nothing.
@@ -169,13 +169,13 @@ class Methods:
                 return handed
         return ""
 
-    def reached(self, text: str) -> set[str]:
-        """Return the words of a kernel's text, and of the device functions that it mentions."""
-        words, seen = words_of(text), set[str]()
+    def by_default(self, text: str) -> str:
+        """Return which function that asks in an argument by default a kernel's text reaches, itself or by device functions; else nothing."""
+        words, seen = words_of(text) if self.defaults else set(), set[str]()
         while new := (words & self.texts.keys()) - seen:
             seen |= new
             words = words.union(*(words_of(self.texts[name]) for name in new))
-        return words
+        return next(iter(sorted(words & self.defaults)), "")
 
     def used(self, text: str) -> str:
         """Return which of the classes a kernel's text mentions, itself or in a device function that it mentions; else nothing."""
