@@ -3,7 +3,7 @@
 - device functions that synchronise are inlined;
 - each warp or block operation stands in a statement of its own: the value is offered, the threads meet, the answer is read;
 - returns become branches (`early_returns.py`);
-- parameters that the kernel changes become variables;
+- parameters that the kernel changes, whole or in part, become variables;
 - loops that count with a variable from outside get one of their own (`counted.py`).
 """
 
@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
+from types import MappingProxyType
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis.synchronisation import BLOCK_VOTES, REDUCTIONS, SHUFFLES, SYNC_CALLS, VOTES
@@ -24,17 +25,21 @@ from warpwright.domains.transpile.passes.variables import counted
 
 
 def normalise(
-    kernel: Function, syncing: Mapping[str, tuple[Function, ...]], others: Mapping[str, tuple[Function, ...]] | None = None
+    kernel: Function,
+    syncing: Mapping[str, tuple[Function, ...]],
+    others: Mapping[str, tuple[Function, ...]] | None = None,
+    references: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
+    stateful: Set[str] = frozenset(),
 ) -> tuple[tuple[Stmt, ...], dict[int, Var]]:
     """Return the kernel's body in normal form, and its variables by key.
 
     syncing: the device functions that synchronise. others: those that may be inlined too, where they take arrays of a thread: in the kernel's own
     text
-    these may be in registers.
+    these may be in registers. references, stateful: as `places.own` takes them.
     """
     kernel = _uncovered(kernel, places.reached(kernel, syncing, others or {}))
     worker = _Normaliser(kernel, syncing, others or {})
-    body = worker.parameters(kernel) + worker.block(kernel.body)
+    body = worker.parameters(kernel, places.own(kernel, references, stateful)) + worker.block(kernel.body)
     body = counted.loops(body, worker.vars, lambda var: worker.fresh(var.name, var.type, var.line), _with_another)
     return early_returns.without(body, worker.fresh, _not), worker.vars
 
@@ -87,11 +92,8 @@ class _Normaliser:
         self.vars[var.key] = var
         return var
 
-    def parameters(self, kernel: Function) -> tuple[Stmt, ...]:
-        """Give each parameter that the kernel assigns to a variable of its own."""
-        changed = {
-            t.var for e in ir.expressions(kernel.body) if (a := ir.assigned(e)) is not None and (t := ir.target(a)) is not None and a.kind == "name"
-        }
+    def parameters(self, kernel: Function, changed: Set[int]) -> tuple[Stmt, ...]:
+        """Give each parameter that the kernel changes a variable of its own."""
         declared: list[Stmt] = []
         for parameter in kernel.parameters:
             if parameter.key in changed:
