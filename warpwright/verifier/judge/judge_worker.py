@@ -307,8 +307,7 @@ class JudgeWorker:
         return asdict(certificate)
 
     def set_aside(self, tree: Any, folder: str) -> dict[str, Any]:
-        """Copy an exported output, to be compared later; return its number, or none where so many wait already that memory would be short, or where it
-        is nothing to be compared."""
+        """Copy an exported output, to be compared later; return its number. None where it is no tensors, or so many wait that memory would be short."""
         if exchange.foreign(tree) or len(self.aside) >= MOST_ASIDE:
             return {}
         wanted = sum(exchange.told_bytes(item) for item in exchange.descriptors(tree))
