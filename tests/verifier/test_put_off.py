@@ -232,7 +232,9 @@ def test_what_is_no_tensor_is_judged_at_once_and_for_what_it_is(worker: JudgeWor
     assert worker.set_aside({"tensor": {"not_plain": "a tensor of layout torch.sparse_coo"}}, worker.shelf.folder) == {}
 
 
-@pytest.mark.parametrize("change", [{"dtype": "float3"}, {"dtype": None}, {"shape": "ab"}, {"shape": [None, 40]}, {"stride": None}, {"stride": [1, 1, 1]}])
+@pytest.mark.parametrize(
+    "change", [{"dtype": "float3"}, {"dtype": None}, {"shape": "ab"}, {"shape": [None, 40]}, {"stride": None}, {"stride": [1, 1, 1]}]
+)
 def test_a_forged_descriptor_is_no_failure_of_the_judge(worker: JudgeWorker, change: dict[str, Any]) -> None:
     tree, folder = exported(worker, own(worker, Case("nominal", 0)))
     with pytest.raises(WorkerProtocol, match="expected a"):

@@ -307,7 +307,7 @@ class JudgeWorker:
         return asdict(certificate)
 
     def set_aside(self, tree: Any, folder: str) -> dict[str, Any]:
-        """Copy an exported output, to be compared later; return its number. None where it is no tensors, or so many wait that memory would be short."""
+        """Copy an exported output, to be compared later; return its number, none where it is no tensors, or so many wait that memory is short."""
         if exchange.foreign(tree) or len(self.aside) >= MOST_ASIDE:
             return {}
         wanted = sum(exchange.told_bytes(item) for item in exchange.descriptors(tree))
