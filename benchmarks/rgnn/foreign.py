@@ -7,8 +7,9 @@ graph_encoder.py, gene_predictor.py, dialogue_rgat.py, hgt_kge.py, lean_hgt.py, 
 joint_rgcn.py, hoeg_hgt.py, spatial_rgat.py, rgat_net.py, and, later still, adr_hgt.py, effects_hgt.py, graph_rgcn.py, state_rgat.py, grid_rgcn.py.
 Graphs are drawn here: chains of claims, molecules side by side, a gene network with hubs,
 conversations, a knowledge graph of three types, syntax trees with a virtual node, plants, word graphs, event logs, spots of a tissue, drugs, power
-grids. PyG trains twice: its sums by atomics make a GPU's losses differ by themselves ("PyG's own"). Times are medians after the first third of the
-steps, memory is the peak of a GPU above what was there. A model whose file raises, or whose accelerated form does, is a row with a note.
+grids. PyG trains twice: its sums by atomics make a GPU's losses differ by themselves ("PyG's own"). Where training magnifies rounding, losses say
+little; so both also give gradients at the weights that PyG has reached. Times are medians after the first third of the steps, memory is the peak of a
+GPU above what was there. A model whose file raises, or whose accelerated form does, is a row with a note.
 """
 
 from __future__ import annotations
@@ -307,6 +308,26 @@ def apart(some: Sequence[float], others: Sequence[float]) -> float:
     return float(f"{max(abs(a - b) / max(abs(b), 1e-12) for a, b in zip(some, others, strict=True)):.2g}")
 
 
+def gradients_apart(model: Any, other: Any, loss_of: Loss) -> float:
+    """Return how far the gradients of `other` are from those of `model` at the weights of `model`, over their norm; one that is None counts as zeros.
+
+    Losses of two trainings may part by rounding alone, where each step magnifies it; gradients at the same weights do not.
+    """
+    other.load_state_dict(model.state_dict())
+    found: list[dict[str, torch.Tensor]] = []
+    for one in (other, model):
+        one.zero_grad()
+        torch.manual_seed(3)
+        loss_of(one).backward()
+        found.append({name: p.grad.double() for name, p in one.named_parameters() if p.grad is not None})
+        one.zero_grad()
+    ours, wanted = found
+    nothing = torch.zeros(())
+    squares = [(ours.get(name, nothing).to(p.device) - wanted.get(name, nothing).to(p.device)).square().sum() for name, p in model.named_parameters()]
+    whole = sum(float(g.square().sum()) for g in wanted.values())
+    return float(f"{(sum(map(float, squares)) / max(whole, 1e-300)) ** 0.5:.2g}")
+
+
 def row_of(name: str, m: ModuleType, device: torch.device, steps: int) -> dict[str, Any]:
     """Return the row of one model."""
     torch.manual_seed(0)
@@ -322,7 +343,8 @@ def row_of(name: str, m: ModuleType, device: torch.device, steps: int) -> dict[s
     row: dict[str, Any] = {
         "first loss": round(losses[0], 4), "last loss": round(losses[-1], 4), "last loss, accelerated": round(ours[-1], 4),
         "largest difference": apart(ours, losses), "in the first five": apart(ours[:5], losses[:5]), "PyG's own": apart(repeated, losses),
-        "PyG's own, first five": apart(repeated[:5], losses[:5]), "ms a step": round(ms, 2), "accelerated": round(own_ms, 2),
+        "PyG's own, first five": apart(repeated[:5], losses[:5]),
+        "gradients at the last weights": gradients_apart(model, other, loss_of), "ms a step": round(ms, 2), "accelerated": round(own_ms, 2),
         "times": round(ms / own_ms, 2),
     }  # fmt: skip
     if device.type == "cuda":

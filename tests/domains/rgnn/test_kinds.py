@@ -13,6 +13,7 @@ from domains.rgnn.translated import launch_of, launches_of
 from warpwright.domains.rgnn.emit.own import kinds, outer
 from warpwright.domains.rgnn.emit.own.kernel import ALIGNED, Launch
 from warpwright.domains.rgnn.nn import hgt
+from warpwright.domains.rgnn.plan import Options
 from warpwright.rgnn import HGTConv
 
 
@@ -88,12 +89,14 @@ RELATIONS = [("a", "to", "b"), ("b", "to", "a"), ("a", "to", "c"), ("c", "self",
 
 @pytest.mark.slow
 @pytest.mark.compiler
+@pytest.mark.parametrize("heads", [1, 4])
 @pytest.mark.parametrize("relations", [RELATIONS, RELATIONS[:2]], ids=["all mixed", "one is no destination"])
 def test_a_layer_and_its_gradients_are_those_without_them(
-    launches: tuple[Launch, ...], monkeypatch: pytest.MonkeyPatch, relations: list[tuple[str, str, str]]
+    launches: tuple[Launch, ...], monkeypatch: pytest.MonkeyPatch, relations: list[tuple[str, str, str]], heads: int
 ) -> None:
     torch.manual_seed(0)
-    layer, counts, asked = HGTConv(8, 8, (TYPES, relations)), {"a": 70, "b": 9, "c": 5}, list[int]()
+    layer, counts, asked = HGTConv(8, 8, (TYPES, relations), heads=heads), {"a": 70, "b": 9, "c": 5}, list[int]()
+    layer.options = Options(emitter="gpu" if heads > 1 else "auto")  # several heads: a GPU's order of operations, by torch calls
     for gate in layer.skip.values():
         gate.data.normal_()
     edges = {kind: torch.stack([torch.randint(counts[kind[side]], (60,)) for side in (0, 2)]) for kind in relations}
