@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import warnings
 from typing import Any
@@ -356,6 +357,27 @@ def test_hgt_beside_pyg(heads: int, widths: Any) -> None:
     ours = same_as_pyg(Original(widths, 4, (list(counts), kinds), heads=heads).double(), list(x.values()), x, index)
     turned = ours(x, dict(reversed(index.items())))
     torch.testing.assert_close(flat(turned), flat(ours(x, index)))
+
+
+@needs_pyg
+@pytest.mark.parametrize("heads", [1, 4])
+def test_what_no_loss_reads_has_no_gradient_as_in_pyg(heads: int) -> None:
+    from torch_geometric.nn import HGTConv as Original
+
+    kinds, counts = [("a", "x", "b"), ("b", "y", "a"), ("a", "z", "c")], {"a": 9, "b": 7, "c": 5}
+    x = {k: torch.randn(n, 8, dtype=torch.float64) for k, n in counts.items()}
+    index = {kind: torch.stack([torch.randint(counts[kind[0]], (20,)), torch.randint(counts[kind[2]], (20,))]) for kind in kinds}
+    layer = Original(8, 8, (list(counts), kinds), heads=heads).double()
+    after = []
+    for one in (accelerate(torch.nn.Sequential(copy.deepcopy(layer)))[0], layer):
+        optimiser = torch.optim.AdamW(one.parameters(), lr=0.01, weight_decay=0.1)
+        for read in ("a", "b", "a"):  # losses in turn: momentum moves what has zeros, and decay too
+            optimiser.zero_grad()
+            one(x, index)[read].square().sum().backward()
+            optimiser.step()
+        after.append(dict(one.named_parameters()))
+    for name, p in after[1].items():
+        torch.testing.assert_close(after[0][name], p, msg=lambda text, name=name: f"{name}: {text}")
 
 
 @needs_pyg

@@ -206,6 +206,7 @@ class Finish(torch.autograd.Function):
         first = x if isinstance(x, torch.Tensor) else x[0]
         sizes, kernels = [counts[kind] for kind in own], by_kind(first, counts, first.shape[1])
         ctx.counts, ctx.own, ctx.sizes, ctx.begun = counts, own, sizes, begun
+        ctx.set_materialize_grads(False)
         ctx.kernels = None if kernels is None else replace(kernels, chosen=own)
         if ctx.kernels is not None:
             weight, bias, gate = end or side_by_side(weights, biases, gates)
@@ -231,14 +232,19 @@ class Finish(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[Any, ...]:
-        """Return the gradients of what forward takes."""
+    def backward(ctx: Any, *given: torch.Tensor | None) -> tuple[Any, ...]:
+        """Return the gradients of what forward takes; None for weights, biases and gates of a type whose rows no loss reads.
+
+        An optimiser leaves what has no gradient as it is, and moves what has zeros by its momentum and its weight decay.
+        """
         counts, own, sizes = ctx.counts, ctx.own, ctx.sizes
+        out = ctx.saved_tensors[0]
+        gradients = [out.new_zeros(n, out.shape[1]) if g is None else g for g, n in zip(given, sizes, strict=True)]
         if ctx.kernels is not None:
             of_x, of_out, of_weight, of_bias, of_gates = ctx.kernels.unmixed(laid(gradients, counts, own), *ctx.saved_tensors)
             if others := [kind for kind in range(len(counts)) if kind not in own]:
                 torch._foreach_zero_([rows[kind] for rows in (of_x.split(counts), of_out.split(counts)) for kind in others])
-            return None, None, None, None, _left(ctx, of_x), None, of_out, *of_weight.unbind(), *of_bias.unbind(), *of_gates.split(1)
+            return None, None, None, None, _left(ctx, of_x), None, of_out, *_read(given, of_weight.unbind(), of_bias.unbind(), of_gates.split(1))
         gradient = torch.cat(gradients)
         out, active, share, shares, moved, *weights = ctx.saved_tensors
         members = of_kinds(tuple(sizes), gradient.device, gradient.dtype)[1]
@@ -250,7 +256,12 @@ class Finish(torch.autograd.Function):
         of_weights = [g.t() @ a for g, a in zip(parts, active.split(sizes), strict=True)]
         of_x = _onto_types(gradient - inner, counts, own) if ctx.needs_input_grad[4] else None
         of_out = _onto_types(torch.ops.aten.gelu_backward(of_active, out), counts, own)
-        return None, None, None, None, _left(ctx, of_x), None, of_out, *of_weights, *(members @ inner).unbind(), *of_gates.split(1)
+        return None, None, None, None, _left(ctx, of_x), None, of_out, *_read(given, of_weights, (members @ inner).unbind(), of_gates.split(1))
+
+
+def _read(given: Sequence[torch.Tensor | None], *groups: Sequence[torch.Tensor]) -> list[torch.Tensor | None]:
+    """Return groups of one gradient for each type, None for a type whose rows have none."""
+    return [None if g is None else x for group in groups for x, g in zip(group, given, strict=True)]
 
 
 def _left(ctx: Any, of_x: torch.Tensor | None) -> torch.Tensor | None:
