@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.kernelbench import first_table, levels
+from benchmarks.kernelbench import cuda_l1_beside, first_table, levels
 from warpwright.reports import summary
 
 RESULTS = Path(__file__).parent / "results"
@@ -51,7 +51,7 @@ VIEWS: Mapping[str, Callable[[Sequence[Row]], str]] = {
     "kernelbench-levels-523": partial(levels.view, of="draw-523"),
     "kernelbench-levels-811": partial(levels.view, of="draw-811", cut="unfinished-811"),
     "whole-first": first_table.whole,
-    "whole-first-one": partial(first_table.whole, run="one: "),
+    "whole-first-tf32": partial(first_table.whole, run="tf32: "),
     "kernelbench-levels-307-3": partial(levels.view, of="draw-307-3"),
     "kernelbench-drawn": partial(kernelbench, of="drawn"),
     "first-kernelbench": partial(first_table.view, of="kernelbench"),
@@ -60,9 +60,13 @@ VIEWS: Mapping[str, Callable[[Sequence[Row]], str]] = {
     "second-modules": partial(first_table.view, of="tasks", table="second"),
     "second-held-out": partial(first_table.view, of="held_out", table="second"),
     "second-kernelbench": partial(first_table.view, of="kernelbench", table="second"),
+    "reset-modules": partial(first_table.view, of="tasks", table="reset"),
+    "reset-held-out": partial(first_table.view, of="held_out", table="reset"),
+    "reset-chains": partial(first_table.view, of="chains", table="reset"),
     "mended-modules": partial(first_table.view, of="tasks,held_out", table="mended"),
     "mended-kernelbench": partial(first_table.view, of="kernelbench", table="mended"),
     "verdicts": partial(kernelbench, of="verdicts"),
+    "cuda-l1-beside": cuda_l1_beside.view,
 }
 
 

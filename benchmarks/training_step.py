@@ -2,7 +2,8 @@
 
     python -m benchmarks.training_step [NAME ...] --out FOLDER [--budget 120s] [--device cpu] [--dry]      four times the budget: 8 minutes
 
-Four modules, each in a process of its own: a perceptron, a small convolutional network with norms, a layer norm with a gate, a block of attention.
+Modules, each in a process of its own: a perceptron, a small convolutional network with norms, a layer norm with a gate, a block of attention; on a
+GPU causal attention written out, of 1,024 places, too.
 What is timed is a step: the module's results, and the gradients of its parameters and real inputs. A row has the verdict, the times, and after which
 seconds each phase of the run began, so that a step without a verdict says where its time went. `--dry`: the perceptron, 30 s.
 The folder gets rows.jsonl after each row and a README.md at the end; `python -m benchmarks.tables` writes its table.
@@ -77,12 +78,34 @@ class Attention(nn.Module):
         return x + self.out(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(batch, length, width))
 
 
+class Causal(nn.Module):
+    """Causal self-attention written out with a mask in a buffer, as minGPT has it, with its projections and a residual."""
+
+    def __init__(self, width: int, heads: int, length: int) -> None:
+        super().__init__()
+        self.heads, self.norm = heads, nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.register_buffer("below", torch.ones(length, length).tril()[None, None])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the block's result."""
+        batch, length, width = x.shape
+        q, k, v = self.qkv(self.norm(x)).view(batch, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        scores = (q @ k.transpose(-2, -1)) * (width // self.heads) ** -0.5
+        weights = F.softmax(scores.masked_fill(self.below[:, :, :length, :length] == 0, float("-inf")), dim=-1)
+        return x + self.out((weights @ v).transpose(1, 2).reshape(batch, length, width))
+
+
 STEPS: Mapping[str, Callable[[], tuple[nn.Module, torch.Tensor]]] = {
     "mlp": lambda: (nn.Sequential(nn.Linear(256, 512), nn.GELU(), nn.Linear(512, 256), nn.GELU(), nn.Linear(256, 10)), torch.randn(256, 256)),
     "conv_net": lambda: (ConvNet(16), torch.randn(8, 3, 32, 32)),
     "layer_norm_gate": lambda: (Gate(256), torch.randn(2048, 256)),
     "attention": lambda: (Attention(128, 4), torch.randn(8, 64, 128)),
 }
+ON_GPU: Mapping[str, Callable[[], tuple[nn.Module, torch.Tensor]]] = {
+    "causal_attention": lambda: (Causal(512, 8, 1024), torch.randn(8, 1024, 512)),
+}
+"""Larger: where no names are given they are for a GPU alone."""
 
 
 class Phases(logging.Handler):
@@ -102,7 +125,7 @@ def step(name: str, budget: str, device: str) -> dict[str, Any]:
     import warpwright
 
     torch.manual_seed(0)
-    model, x = STEPS[name]()
+    model, x = {**STEPS, **ON_GPU}[name]()
     row: dict[str, Any] = {"table": "training_step", "step": name, "verdict": "", "speedup": "", "interval": ""}
     phases, log = Phases(), logging.getLogger("warpwright")
     log.addHandler(phases)
@@ -143,7 +166,7 @@ def in_a_process(name: str, budget: str, device: str) -> dict[str, Any]:
 def main() -> None:
     """Print and write a row a step."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("names", nargs="*", choices=[*STEPS, []], default=[])
+    parser.add_argument("names", nargs="*", choices=[*STEPS, *ON_GPU, []], default=[])
     parser.add_argument("--out", type=Path)
     parser.add_argument("--budget", default="120s")
     parser.add_argument("--device", default="cpu")
@@ -153,7 +176,7 @@ def main() -> None:
     if options.one:
         print(json.dumps(step(options.names[0], options.budget, options.device)))
         return
-    names, budget = (["mlp"], "30s") if options.dry else (options.names or list(STEPS), options.budget)
+    names, budget = (["mlp"], "30s") if options.dry else (options.names or [*STEPS, *(ON_GPU if options.device == "cuda" else ())], options.budget)
     rows: list[dict[str, Any]] = []
     for name in names:
         rows.append(in_a_process(name, budget, options.device))

@@ -83,7 +83,9 @@ Pair = tuple[int, int]
 def rows(release: Path, gpu: str) -> dict[Pair, dict[str, Any]]:
     """Return the rows by level and task of one file of the release, or of the folder's for `gpu`."""
     text = (release if release.is_file() else release / "optimized_cuda_code" / f"{gpu}.json").read_text()
-    return {(int(row["level_id"]), int(row["task_id"])): row for row in map(json.loads, text.splitlines())}
+    read = [json.loads(line) for line in text.splitlines()]
+    without = {"custom_code": None}  # some say so by the word
+    return {(int(row["level_id"]), int(row["task_id"])): row | without if row["custom_code"] == "None" else row for row in read}
 
 
 def written(row: dict[str, Any], folder: Path) -> Program:

@@ -325,16 +325,30 @@ def first(space: Any, count: int, without: tuple[str, ...], most: int = 12, targ
     try:
         batch, asked = next(proposer), 0
         while len(recipes) < count and asked < most:
-            recipes += [recipe for recipe in batch if recipe and recipe not in recipes and not str(recipe[-1]).startswith(without)]
+            answers = [answer(space, recipe, start) for recipe in batch]
+            made = [recipe for recipe, said in zip(batch, answers, strict=True) if said.status == "ok"]
+            recipes += [recipe for recipe in made if recipe and recipe not in recipes and not str(recipe[-1]).startswith(without)]
             asked += len(batch)
-            batch = proposer.send([SimpleNamespace(status="ok", speedup=start / space.estimate(space.replay(recipe))) for recipe in batch])  # type: ignore[misc]
+            batch = proposer.send(answers)  # type: ignore[arg-type]
     except StopIteration:
         pass
     return recipes[:count]
 
 
-def rewritten(space: Any, recipe: Any, model: Any, reference: Any, device: str, dry: bool = False) -> Any:
-    """Return the program of a recipe as a module with the model's state, on `device`; `dry`: a program for a GPU, on the CPU."""
+def answer(space: Any, recipe: Any, start: float) -> SimpleNamespace:
+    """Return what a search is told of a recipe that gains what the estimate says, or that it does not apply."""
+    from warpwright.errors import NotApplicable
+
+    try:
+        return SimpleNamespace(status="ok", speedup=start / space.estimate(space.replay(recipe)))
+    except NotApplicable:
+        return SimpleNamespace(status="failed", speedup=None)
+
+
+def rewritten(space: Any, recipe: Any, model: Any, reference: Any, device: str, dry: bool = False, made_on: str | None = None) -> Any:
+    """Return the program of a recipe as a module with the model's state, on `device`; `dry`: a program for a GPU, on the CPU. `made_on`: where its
+    parameters are drawn, as the model's were: what a constructor draws and keeps beside its state (first states of a recurrent network) is the same.
+    """
     import torch
 
     ir = space.replay(recipe)
@@ -349,7 +363,8 @@ def rewritten(space: Any, recipe: Any, model: Any, reference: Any, device: str, 
         from benchmarks.kernels.planned import install
 
         install(names, ir)
-    with torch.device(device):
+    with torch.device(made_on or device):
+        torch.manual_seed(0)
         new = names["ModelNew"](*reference.init_inputs).to(device).train(model.training)
     new.load_state_dict(model.state_dict())
     return new
@@ -389,6 +404,7 @@ def compared(programs: dict[str, Any], model: Any, inputs: list[Any], leaves: li
                 large = True  # a module that makes float32 tensors of its own does not run in float64
             del double, wider
         own = max(rms(x, truth) for x, truth in zip([*original, *(rounded or ())], [*exact, *(exact if rounded else ())], strict=True))
+        found.setdefault("eager", {})[kind] = f"{own:.2e}, {'with' if rounded else 'without'} what TF32 permits"
         del rounded
         scale = max(float(x.nan_to_num(0.0, 0.0, 0.0).abs().max()) for x in exact)
         for name, program in programs.items():

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from tests.domains.graph.techniques.exactness import captured, draw
 from warpwright.base import Action
 from warpwright.domains.graph.cpp.regions import regions
-from warpwright.domains.graph.ir import GraphIR, run
+from warpwright.domains.graph.ir import GraphIR, aten, is_op, run
 from warpwright.domains.graph.lower import Original, lower
 from warpwright.domains.graph.techniques.kernels.fuse import FuseCpp
 
@@ -43,6 +43,7 @@ ROWS: list[Function] = [
     lambda x: F.mse_loss(x, torch.relu(x)), lambda x: F.smooth_l1_loss(x, -x), lambda x: F.huber_loss(x, x * 0.5, delta=0.7),
     lambda x: F.l1_loss(torch.sin(x), x, reduction="sum"), lambda x: torch.softmax(x, 0).sum(1),
     lambda x: F.kl_div(torch.log_softmax(x, 1), torch.softmax(-x, 1), reduction="sum"),
+    lambda x: x.std() * x.mean(1), lambda x: x.var(unbiased=False) + x.var(1, unbiased=False),
 ]  # fmt: skip
 
 IMAGES: list[Function] = [
@@ -51,7 +52,18 @@ IMAGES: list[Function] = [
     lambda x: x.sum((0, 2, 3)), lambda x: (x - x.mean((0, 2, 3), keepdim=True)) * 2, lambda x: torch.amax(x, 1).tanh(), lambda x: x.std(1),
     lambda x: x.sum(2) * 2,
     lambda x: x.amin((1, 2)), lambda x: torch.relu(F.group_norm(x, 2)) + x, lambda x: x.mean((0, 1)), lambda x: x.var((0, 1), keepdim=True) * x,
+    lambda x: (x - x.mean((1, 2), keepdim=True)) / (x.std((1, 2), keepdim=True) + 1e-5),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda x: (x - x.mean((1, 2), keepdim=True)) / x.std((1, 2), keepdim=True), lambda x: x * x.var(unbiased=False), lambda x: x / x.std(),
+     lambda x: x / x.std(-1, correction=0, keepdim=True)],
+)  # fmt: skip
+def test_no_overload_of_a_variance_stays_outside(function: Function) -> None:
+    after, _, _ = fused(captured(Several([function]), torch.randn(64, 33, 40)))
+    assert not [node for node in after.graph.nodes if is_op(node, aten.var, aten.std)]
 
 
 class Several(nn.Module):

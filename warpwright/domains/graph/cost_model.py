@@ -47,27 +47,26 @@ class Rates:
 CONVOLUTIONS = {"direct tf32": 68e12, "direct tf32x3": 39e12, "few channels": 60e12, "few channels, 3 axes": 12e12, "3 axes": 40e12,
                 "groups": 5e12, "transposed groups": 4e12, "direct long sums": 16e12, "half, few channels, 3 axes": 60e12,
                 "transposed, few channels, 3 axes": 1.6e12, "implicit half": 550e12, "implicit float32": 165e12,
-                "rows half": 200e12, "rows float32": 70e12, "pointwise tf32": 120e12, "pointwise tf32x3": 45e12}  # fmt: skip
+                "rows half": 200e12, "rows float32": 70e12, "pointwise tf32": 270e12, "pointwise tf32x3": 90e12}  # fmt: skip
 """`direct_convolution`: 16 channels to 64 of 128 x 254 x 254 (L2-25) took 2.24 and 3.86 ms on an H200. And cuDNN's where they are not near the
 tensor cores' rate: 8 channels to 64 in TF32 (L2-57) took 0.31 ms; over three axes it has no TF32 kernel, and with few channels 8 to 14 TFLOPS;
 transposed ones in four groups took 2.5, 2.0 and 5.7 ms for 6, 14 and 8 GFLOP (L1-72, 73, 75); their phases, ordinary ones, ran at 4 to 21 TFLOPS.
 Sums of 315 terms (L1-60) took `direct_convolution` 8.5 ms for 139 GFLOP. cuDNN in float16, over three axes, of three channels made eight: 2.7 and
 3.7 ms for 105 and 371 GFLOP (L1-54, 60). Transposed of 3 channels: L2-60 and 89, of 5.4 GFLOP, took torch.compile 4.4 and 4.1
 ms, most of it there. `implicit_convolution`: what is left of its kernels' times (results/implicit_convolution_h200)
-without their bytes, which hardly overlap the products: L2-1 0.79 ms, L1-62 0.91, L1-63 4.5, 512 channels to 512 0.23. "rows" (of an image, with
-zeros) and "pointwise" are guesses between those and `direct_convolution`'s."""
-OF_TAPS = 8.0
-"""Operations at that rate that a tap of a depthwise convolution before one of one tap takes for each of its elements: four bytes from L1."""
+without their bytes, which hardly overlap the products: L2-1 0.79 ms, L1-62 0.91, L1-63 4.5, 512 channels to 512 0.23. "pointwise tf32" ran at 267
+(results/convolution_ends_h200); "rows" (of an image, with zeros) is a guess."""
 ATTENTION = {"flash float32": 145e12, "flash float32, part": 80e12, "flash float32, wide": 37e12, "flash tf32": 200e12, "flash half": 400e12,
              "flash half, part": 250e12, "library float32": 38e12, "library float32, part": 29e12, "library half": 550e12,
-             "library half, part": 250e12, "flash float32, beyond 256": 110e12, "flash tf32, beyond 256": 180e12, "flash half, beyond 256": 300e12,
-             "library float32, beyond 256": 25e12, "library half, beyond 256": 100e12}  # fmt: skip
+             "library half, part": 250e12, "flash float32, beyond 256": 90e12, "flash tf32, beyond 256": 180e12, "flash half, beyond 256": 300e12,
+             "library float32, beyond 256": 40e12, "library half, beyond 256": 100e12}  # fmt: skip
 FLASH = ("flash_attention", "flash_wide", "flash_forward")
 BACKWARD_PRODUCTS = 3.5
 """Products of `flash_backward` over those of the forward: its scores and their gradients are made twice, for dq and for dk and dv."""
 """`flash_attention`, and the library's call, on an H200 (results/attention_h200). "part": ours with a bias, a mask or less than all pairs, of those
 that are seen (float32 73 to 88 TFLOP/s of 1,024 keys, bfloat16 206 to 326, causal alone 394); the library's with a mask, of all pairs (27 to 31, 219
-to 312). "wide": heads of more than 128 numbers. TF32 was measured causal alone. "beyond 256": `flash_wide`, predicted."""
+to 312). "wide": heads of more than 128 numbers. TF32 was measured causal alone. "beyond 256": `flash_wide`; float32 72 to
+97 TFLOP/s beside 33 to 44 of the library, the other kinds predicted."""
 SPREAD = 5.0
 """Passes over k and v, spread to all query heads, that the library's call takes in float32 where heads share keys: it has no kernel for that there.
 Decoding with 8 of 32 heads and 4,096 keys took 2.95 ms on an H200, `flash_attention` 0.19."""
@@ -87,7 +86,7 @@ RATES: Mapping[str, Rates] = {
 _PRODUCTS = (aten.linear.default, aten.matmul.default, aten.mm.default, aten.bmm.default, aten.addmm.default, aten.baddbmm.default)
 _READ_TWICE = (
     aten.softmax.int, aten.log_softmax.int, aten.batch_norm.default, aten.group_norm.default, aten.instance_norm.default, aten.layer_norm.default,
-    aten.rms_norm.default, aten.var.correction, aten.std.correction, aten.logsumexp.default,
+    aten.rms_norm.default, aten.var, aten.std, aten.logsumexp.default,
 )  # fmt: skip
 """Calls whose kernels in torch go over their input more than once."""
 WINDOWS_READ = 4.0
@@ -303,10 +302,8 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
         kind = "rows" if shape(cut)[-2] != node.args[6][-1] else "implicit"  # type: ignore[index, arg-type]
         return f"{kind} {'half' if node.args[5] == 1 else 'float32'}", 2.0 * places * math.prod(shape(cut)[1:])
     if name.startswith("pointwise_convolution"):
-        first: Any = node.args[8]
         places = math.prod(node.args[5]) * shape(node.args[0])[0]  # type: ignore[arg-type]
-        each = 2.0 * math.prod(shape(node.args[1])) + (OF_TAPS * math.prod(shape(first[0])) if first else 0.0)  # type: ignore[arg-type]
-        return f"pointwise {node.args[3]}", places * each
+        return f"pointwise {node.args[3]}", 2.0 * places * math.prod(shape(node.args[1]))  # type: ignore[arg-type]
     if is_op(node, aten.convolution.default):  # as a plan has it
         weight, out = node.args[1], node.args[0] if node.args[6] else node
         return "float32", 2.0 * shape(out)[0] * math.prod(shape(out)[2:]) * math.prod(shape(weight))  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from torch import fx
 
 from warpwright.domains.graph.cpp import firsts, resampling, sums
 from warpwright.domains.graph.cpp.program import FLOAT, FLOATS, MASK, PLACE, Axes, Program, Unsupported, Value
-from warpwright.domains.graph.ir import argument, aten, is_tensor, shape, value
+from warpwright.domains.graph.ir import argument, aten, is_op, is_tensor, shape, value
 
 Builder = Callable[[Program, fx.Node], Value]
 
@@ -223,9 +223,10 @@ def _reduction(p: Program, node: fx.Node) -> Value:
         total = p.reduce("Sum", p.op("vexp({0} - {1})", x, top, cost=17), dims)
         result = p.op("vlog({0}) + {1}", total, top)
     elif name in ("var", "std"):
+        if not is_op(node, aten.var.correction, aten.std.correction) and dims != list(range(dims[0], len(x.axes))):
+            raise Unsupported("a variance down columns, whose sums lose digits where the mean is large")
         moments = p.reduce("Moments", x, dims)
-        correction = argument(node, "correction")
-        result = p.op("{0} / {1}", p.part(moments, "m2"), p.const(max(p.count(x, dims) - (1 if correction is None else correction), 0)))
+        result = p.op("{0} / {1}", p.part(moments, "m2"), p.const(max(p.count(x, dims) - _correction(node), 0)))
         result = p.op("vsqrt({0})", result) if name == "std" else result
     elif name == "linalg_vector_norm":
         result = _norm(p, x, dims, argument(node, "ord"))
@@ -235,6 +236,14 @@ def _reduction(p: Program, node: fx.Node) -> Value:
         result = p.reduce({"sum": "Sum", "mean": "Sum", "amax": "Max", "max": "Max", "amin": "Min", "min": "Min"}[name], x, dims)
         result = p.op("{0} / {1}", result, p.const(p.count(x, dims))) if name == "mean" else result
     return _dropped(p, result, dims, _keep(node))
+
+
+def _correction(node: fx.Node) -> float:
+    """Return what is taken off the count of a variance: older overloads say whether it is unbiased."""
+    if is_op(node, aten.var.correction, aten.std.correction):
+        correction = argument(node, "correction")
+        return 1 if correction is None else correction  # type: ignore[no-any-return]
+    return 1 if argument(node, "unbiased") else 0
 
 
 def _first(p: Program, node: fx.Node) -> Value:
@@ -307,7 +316,7 @@ def _group_norm(p: Program, node: fx.Node) -> Value:
         groups = shape(node)[1]
         if not argument(node, "use_input_stats") or argument(node, "running_mean") is not None:
             raise Unsupported("an instance norm with running statistics")
-    if len(x.axes) < 3 or len(x.axes[1]) != 2 or p.sizes[x.axes[1][0]] != groups:
+    if len(x.axes) < 2 or len(x.axes[1]) != 2 or p.sizes[x.axes[1][0]] != groups:
         raise Unsupported("a channel dimension that is not split into groups")
     outer, inner = x.axes[1]
     split = ((*x.axes[:1], (outer,), (inner,), *x.axes[2:]))
@@ -479,7 +488,8 @@ _GROUPS: tuple[tuple[Builder, tuple[Any, ...]], ...] = (
     (_with_parameters, (aten.leaky_relu.default, aten.gelu.default, aten.elu.default, aten.softplus.default)),
     (_reduction, (
         aten.sum.dim_IntList, aten.sum.default, aten.mean.dim, aten.mean.default, aten.amax.default, aten.amin.default, aten.max.default,
-        aten.min.default, aten.logsumexp.default, aten.var.correction, aten.std.correction, aten.linalg_vector_norm.default,
+        aten.min.default, aten.logsumexp.default, aten.linalg_vector_norm.default,
+        aten.var.correction, aten.var.dim, aten.var.default, aten.std.correction, aten.std.dim, aten.std.default,
     )),
     (_first, firsts.INDICES),
     (_softmax, (aten.softmax.int, aten.log_softmax.int)),

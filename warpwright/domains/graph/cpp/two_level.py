@@ -68,8 +68,8 @@ def _along_rows(node: fx.Node) -> bool:
         return argument(node, "dim") % len(shape(node)) == len(shape(node)) - 1
     if is_op(node, *_NORMS):
         return len(argument(node, "normalized_shape")) == 1
-    if is_op(node, aten.mean.dim, aten.sum.dim_IntList, aten.amax, aten.amin, aten.logsumexp, aten.var.correction, aten.std.correction):
+    if is_op(node, aten.mean.dim, aten.sum.dim_IntList, aten.amax, aten.amin, aten.logsumexp, aten.var, aten.std):
         rank = len(shape(node.args[0]))  # type: ignore[arg-type]
-        dim = argument(node, "dim")
+        dim = argument(node, "dim") if any(formal.name == "dim" for formal in node.target._schema.arguments) else None  # type: ignore[union-attr]
         return [d % rank for d in ([dim] if isinstance(dim, int) else dim or [])] == [rank - 1]
     return False

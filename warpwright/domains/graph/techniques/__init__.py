@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from warpwright.domains.graph.techniques import differentiate, fold, library, linear_reduce, norm, precision, schedule  # fmt: skip
-from warpwright.domains.graph.techniques.algebra import common, dead, einsum, identity, monotone, scalars
+from warpwright.domains.graph.techniques.algebra import common, dead, diagonal, einsum, identity, monotone, scalars
 from warpwright.domains.graph.techniques.convolutions import (
     activated,
     conv_pool,
@@ -36,6 +36,7 @@ REWRITES: tuple[Any, ...] = (
     *dead.TECHNIQUES,
     *identity.TECHNIQUES,
     *einsum.TECHNIQUES,
+    *diagonal.TECHNIQUES,
     *library.TECHNIQUES,
     *monotone.TECHNIQUES,
     *norm.TECHNIQUES,

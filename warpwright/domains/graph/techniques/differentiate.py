@@ -38,10 +38,10 @@ class Differentiate:
         """Yield the forms for a training step that is not differentiated yet."""
         if ir.training is None or ir.training.tangents or ir.unreadable or ir.schedule:
             return
-        attention = self.target == "cuda" and bool(of_step(ir))
-        for norms, again in self.forms:
-            if attention:
+        if self.target == "cuda" and of_step(ir):
+            for norms, again in sorted(self.forms, key=lambda form: form[1]):  # where attention is one call there may be nothing to compute again
                 yield Action(self.name, params=(("norms", norms), ("again", again), ("attention", True)))
+        for norms, again in self.forms:
             yield Action(self.name, params=(("norms", norms), ("again", again)))
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
