@@ -51,7 +51,7 @@ VIEWS: Mapping[str, Callable[[Sequence[Row]], str]] = {
     "kernelbench-levels-523": partial(levels.view, of="draw-523"),
     "kernelbench-levels-811": partial(levels.view, of="draw-811", cut="unfinished-811"),
     "whole-first": first_table.whole,
-    "whole-first-one": partial(first_table.whole, run="one: "),
+    "whole-first-tf32": partial(first_table.whole, run="tf32: "),
     "kernelbench-levels-307-3": partial(levels.view, of="draw-307-3"),
     "kernelbench-drawn": partial(kernelbench, of="drawn"),
     "first-kernelbench": partial(first_table.view, of="kernelbench"),

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,9 +15,10 @@ from typing import Any
 import first_reading
 import pytest
 
-if "PYTEST_XDIST_WORKER" in os.environ:
+if "slow" not in sys.argv:  # those judge a quiet machine as users have it, one process after the other
     # OpenMP threads spin for some milliseconds after each call, and with more processes than cores nearly all of the time goes there (29 honest
-    # candidates: 161 s of the processor's time, 35 s with this). libgomp reads it when it is loaded, here and in every process that is started.
+    # candidates: 161 s of the processor's time, 35 s with this; 78 tests of techniques and a policy in one process on a busy machine: 28 and 11).
+    # libgomp reads it when it is loaded, here and in every process that is started.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's threads spin too (test_verify.py of unlearnable: 50 s of it, then 9 s)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import stat
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,9 +26,26 @@ def make_folder(path: str | Path) -> Path:
     return folder
 
 
+_SPECIAL = {
+    "a named pipe": stat.S_ISFIFO, "a device": stat.S_ISCHR, "a disk": stat.S_ISBLK, "a socket": stat.S_ISSOCK,
+}  # fmt: skip
+"""What stands among files and is none: reading it may wait for ever, or never end."""
+
+
+def refuse_special(path: str | Path) -> None:
+    """Raise a UsageError for a path that names neither a regular file nor a folder, nor nothing at all."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return  # whoever opens it says why it cannot be
+    if kind := next((kind for kind, test in _SPECIAL.items() if test(mode)), None):
+        raise UsageError(f"expected a regular file or a folder, saw {path}: it is {kind}", "write what it gives to a file, and name that")
+
+
 @contextlib.contextmanager
 def reading(path: str | Path, expected: str, hint: str) -> Iterator[None]:
     """Read a file that the user names; what is wrong with it is a UsageError: what was `expected`, what was seen, and what to do (`hint`)."""
+    refuse_special(path)
     try:
         yield
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

@@ -23,6 +23,7 @@ from typing import Any
 
 from warpwright.domains.graph.domain import LOADED
 from warpwright.errors import WorkerDied, WorkerError
+from warpwright.workers import placement
 
 GRACE_SECONDS = 15.0
 """How long a job may take to end after it was interrupted (it writes the best so far) before it is killed."""
@@ -129,6 +130,8 @@ def main() -> None:
 
     target = int(sys.argv[1])
     os.set_inheritable(target, False)
+    if os.environ.get("CUDA_VISIBLE_DEVICES"):
+        placement.leave_cores_free()  # a program is captured on one core for seconds, while another is timed
     if os.environ.pop(PRELOAD, ""):
         _load()
     while True:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -53,6 +55,23 @@ def test_files_of_another_kind(words: tuple[str, ...], refused: Callable[..., st
             Path(f"given{suffix}").write_bytes(content)
         line = refused(*(word.replace("@", "given") for word in words))
         assert "expected" in line and ("saw given" in line or "saw [" in line or "saw {" in line)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [*READERS, ("optimize", "@"), ("audit", "@", "--task", "task.py"), ("export", "harbor", "@"), ("transpile", "@"),
+     ("protect", "@", "out", "--key", "k"),
+     ("report", "--archive", "@"), ("sass", "show", "@"), ("mpi", "explain", "@"), ("optimize", "task.py", "--model", "replay:@")],
+    ids=" ".join,
+)  # fmt: skip
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_what_is_no_file_is_not_waited_for(words: tuple[str, ...], kind: str, refused: Callable[..., str], tmp_path: Path) -> None:
+    place = "/dev/zero" if kind == "device" else str(tmp_path / "pipe")
+    if kind == "pipe":
+        os.mkfifo(place)
+    Path("task.py").write_text("class Model: pass\ndef get_inputs(): return []\ndef get_init_inputs(): return []\n")
+    line = refused(*(re.sub(r"@(\.\w+)?", place, word) for word in words))
+    assert f"saw {place}: it is a {'named pipe' if kind == 'pipe' else 'device'}" in line
 
 
 @pytest.mark.parametrize("name", ["task.cwc", "task.front", "task.mpi"])

@@ -303,7 +303,8 @@ def test_archive_verbs(run: Run) -> None:
     assert out.startswith(key) and "task" in out
     code, out, _ = run("archive", "lineage", key)
     assert code == cli.DONE and key in out
-    assert run("archive", "list", "--status", "wrong")[1] == ""
+    code, out, err = run("archive", "list", "--status", "wrong")
+    assert (code, out) == (cli.DONE, "") and err.strip() == ".warpwright/archive.db has no records of status wrong"
 
 
 def record_key(data: Mapping[str, Any]) -> str:

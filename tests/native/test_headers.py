@@ -85,6 +85,17 @@ def test_a_damaged_header_costs_time_only(cache: Path) -> None:
     assert len(list(cache.glob("*.so"))) == 4
 
 
+def test_a_header_that_another_user_may_have_written_is_not_used(cache: Path) -> None:
+    text = f"{HEAD}{headers.MARK}{BODY}"
+    right = build(text).read_bytes()
+    [compiled] = kept(cache)
+    compiled.unlink()
+    header = compiled.with_name("head.hpp")
+    header.write_text("extern \"C\" int planted() { return 7; }\n" + HEAD)
+    header.chmod(0o666)
+    assert native.build(f"{text}// after\n").read_bytes() == right
+
+
 def test_the_oldest_headers_go(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(headers, "KEPT", 2)
     for number in range(3):

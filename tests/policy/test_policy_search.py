@@ -117,7 +117,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_model_of_random_weights_finds_the_best_recipe_of_a_toy_space(trained: Path) -> None:
-    outcome = optimize(TASK, SPACE, Toy(), PolicySearch(Policy.load(trained)), Budget(None, proposals=100), course=Course(seed=3))
+    outcome = optimize(TASK, SPACE, Toy(), PolicySearch(Policy.load(trained)), Budget(None, proposals=60), course=Course(seed=3))
     assert outcome.best is not None and {action.technique for action in outcome.best.candidate.actions} == BEST
 
 

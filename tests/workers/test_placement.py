@@ -258,9 +258,7 @@ def sixteen_cores(monkeypatch: pytest.MonkeyPatch, count: int = 16) -> dict[int,
 
 def test_workers_leave_some_cores_to_those_who_are_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     moved = sixteen_cores(monkeypatch)
-    assert placement.kept_free() == {12, 13, 14, 15}
-    placement.leave_cores_free()
-    assert moved[0] == set(range(12))
+    assert placement.kept_free() == {12, 13, 14, 15} and placement.others() == list(range(12))
     looked: list[int] = []
     quick = placement.QuickCores(lambda core: looked.append(core) or (2.0 if core == 13 else 1.0))  # type: ignore[func-returns-value]
     assert {placement.core(quick.place(drawn)) for drawn in (0.0, 0.4, 0.9)} == {12, 14, 15} and set(looked) == {12, 13, 14, 15}
@@ -272,11 +270,30 @@ def test_workers_leave_some_cores_to_those_who_are_timed(monkeypatch: pytest.Mon
 
 def test_where_cores_are_few_all_are_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     moved = sixteen_cores(monkeypatch, 8)
-    assert not placement.kept_free()
-    placement.leave_cores_free()
-    assert moved[0] == set(range(8))
+    assert not placement.kept_free() and placement.others() == list(range(8))
+    placement.send_back(os.getpid())
+    assert not moved
     with placement.aside(0.0, quiet=True):
         assert moved[0] == set(range(2, 8))
+
+
+def test_who_was_timed_leaves_the_cores_for_that_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    moved = sixteen_cores(monkeypatch)
+    monkeypatch.setattr(placement, "threads_of", lambda pid: [pid, pid + 1])
+    workers = (("cuda:0", True, 70), ("cuda:0", False, 80), ("cpu", True, 90))
+    living = [SimpleNamespace(device=device, alive=alive, pid=pid) for device, alive, pid in workers]
+    monkeypatch.setattr(timed.device_yield, "living", living)
+    timed.sent_back("cpu")
+    assert not moved
+    timed.sent_back("cuda:0")
+    assert moved == {70: set(range(12)), 71: set(range(12))}
+    monkeypatch.setattr(placement, "_apart", False)
+    placement.leave_cores_free()
+    quick = placement.QuickCores(lambda core: 1.0)
+    quick.still(quick.place(0.5))
+    with placement.aside((12 + 0.5) / 16, quiet=True):
+        assert moved[0] == {14, 15}
+    assert moved[0] == set(range(12)), "the one who reads the clock, too"
 
 
 def test_whole_physical_cores_are_kept_free(monkeypatch: pytest.MonkeyPatch) -> None:

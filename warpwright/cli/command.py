@@ -27,7 +27,7 @@ from warpwright.cli.bounded import Bound
 from warpwright.cli.common import DONE, INTERRUPTED, NOT_PASSED, WRONG_USE, Arguments, print_json
 from warpwright.deadline import process_start
 from warpwright.errors import ArchiveError, UsageError, WarpwrightError
-from warpwright.files import ARCHIVE
+from warpwright.files import ARCHIVE, refuse_special
 from warpwright.reports import doctor
 
 RECORDING = ("optimize", "audit", "bench", "explain", "collect")
@@ -70,6 +70,8 @@ def _leave(code: int, bound: Bound) -> None:
 
 def _run(args: Arguments) -> int:
     try:
+        for word in _words(args, _WRITTEN):
+            refuse_special(word)
         return int(args.verb_function(args))
     except (UsageError, ArchiveError) as error:
         return _failed(args, error, WRONG_USE)
@@ -91,6 +93,19 @@ def _run(args: Arguments) -> int:
         return INTERRUPTED
 
 
+_WRITTEN = frozenset(["out", "output", "html", "plot", "preview", "report", "command"])
+"""Arguments that name no file to read: what is written, and the command that `mpi run` starts."""
+
+
+def _words(args: Arguments, but: frozenset[str] = frozenset()) -> list[str]:
+    """Return the words of a command that may name files, those of arguments in `but` left out; of `replay:FILE` also what follows the colon."""
+    written = but | ({"file"} if but and args.verb == "archive" else frozenset())
+    values = [value for name, value in vars(args).items() if name not in written]
+    each = (word for value in values for word in (value if isinstance(value, list) else [value]))
+    words = [str(word) for word in each if isinstance(word, str | Path) and str(word)]
+    return [*words, *(word.partition(":")[2] for word in words if word.startswith("replay:"))]
+
+
 def _about_a_named_file(args: Arguments, error: OSError | RuntimeError) -> UsageError | None:
     """Return what the system says of a file that the command's words name: it cannot be opened, read or made. Any other error is a fault of ours."""
     if isinstance(error, RecursionError) and traceback.extract_tb(error.__traceback__)[-1].filename.startswith(os.path.dirname(json.__file__)):
@@ -100,8 +115,7 @@ def _about_a_named_file(args: Arguments, error: OSError | RuntimeError) -> Usage
     why = "it is a link to itself" if loop else getattr(error, "strerror", None)
     if not isinstance(named, str) or why is None:
         return None
-    words = [word for value in vars(args).values() for word in (value if isinstance(value, list) else [value])]
-    given = [os.path.abspath(word) for word in words if isinstance(word, str | Path) and str(word)]
+    given = [os.path.abspath(word) for word in _words(args)]
     absolute = os.path.abspath(named)
     if os.path.isabs(named) and not any(absolute == path or absolute.startswith(path + os.sep) for path in given):
         return None  # a relative one is of the user's folder: where what is made goes, if nothing else is said

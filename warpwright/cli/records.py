@@ -82,6 +82,9 @@ def _tell_records(args: Arguments, records: Iterable[Record]) -> int:
     if args.json:
         print_json(args, {"records": [to_json(record) for record in listed]})
         return DONE
+    if not listed:
+        asked = [f"of a task {args.task!r}" if args.task else "", f"of status {args.status}" if getattr(args, "status", None) else ""]
+        args.console.print(" ".join([f"{args.archive} has no records", *filter(None, asked)]), markup=False, highlight=False)
     for record in listed:
         recipe = "; ".join(map(str, record.candidate.actions)) or record.candidate.proposer
         gain = f"{record.speedup:.2f}x" if record.speedup else ""

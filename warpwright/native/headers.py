@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from warpwright.base import digest
+from warpwright.native.kept import _ours
 
 MARK = "// ---- the same in every program up to here ----"
 
@@ -54,18 +55,20 @@ def _header(command: Sequence[str], identity: str, head: str, cache: Path) -> Pa
     folder = cache / "headers" / digest(identity, head, *command)
     header = folder / "head.hpp"
     if header.exists():
+        if not (_ours(header) and _ours(folder)):  # left from when others could write to the cache
+            return None
         os.utime(folder)
         return header
     asked = folder.with_suffix(".asked")
     if not asked.exists():
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         asked.touch()
         return None
     if not _is_gcc(command[0]):
         return None
     with tempfile.TemporaryDirectory(dir=folder.parent) as work:
         built = Path(work, "made")
-        built.mkdir()
+        built.mkdir(mode=0o755)
         (built / "head.hpp").write_text(head)
         done = _run([*command, "-x", "c++-header", str(built / "head.hpp"), "-o", str(built / "head.hpp.gch")])
         if done.returncode:

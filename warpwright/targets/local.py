@@ -420,7 +420,7 @@ class LocalEvaluator:
         self._bench.tell("timing")
         written = written_bytes(worker.pid)
         try:
-            with self._bench.lock.exclusive():  # which may have taken long
+            with self._bench.alone():  # which may have taken long
                 seconds = min(self._measuring.seconds, self._bench.share(share, TIMING_OF_SPENT))
                 within = self._left_within()
                 measurement = trusted.compare(
@@ -434,7 +434,7 @@ class LocalEvaluator:
         except BelowFloor as error:
             if wrong := self._judged_later(single, turns):
                 return wrong, None
-            with self._bench.lock.exclusive():
+            with self._bench.alone():
                 too_high = roof.raised(self._bench, trusted)
             if too_high:  # of a machine that was busy when its peaks were measured
                 return self._time(trusted, worker, verdict)
@@ -483,7 +483,7 @@ class LocalEvaluator:
         if beside is None:
             return second_process.unconfirmed(measurement)
         candidate = turns if turns is not None and measurement.conditions["regime"] == "stream" else single
-        with self._bench.lock.exclusive():
+        with self._bench.alone():
             return second_process.compared(trusted, measurement, candidate, beside, seconds, self._random)
 
     def _beside_one_another(self, trusted: Trusted, first: Candidate, second: Candidate) -> Measurement | None:
@@ -496,7 +496,7 @@ class LocalEvaluator:
                 with bench.beside_others():
                     if rejected or not verify.verify(judge, worker, "candidate", self.task).ok:
                         return None
-            with bench.lock.exclusive():
+            with bench.alone():
                 return pair.compare(trusted, one, other, self._measuring.seconds, self._random)
 
     def _hidden_work(
@@ -524,7 +524,7 @@ class LocalEvaluator:
         baseline = trusted.baselines[name].turns(trusted.calls) if in_turns else trusted.programs()[name]
         candidate = turns if turns is not None and in_turns else single
         try:
-            with self._bench.lock.exclusive():
+            with self._bench.alone():
                 longer = slowed.slowed(candidate, baseline, trusted.judge.fresh, worker.stopped, self._random)
         except Rejected as rejected:
             return rejected.verdict
@@ -536,7 +536,7 @@ class LocalEvaluator:
         """Whether the candidate works more than a baseline before its calls when the two take turns, each on inputs of its own."""
         taken: dict[timed.TimedProgram, list[float]] = {program: [], beside: []}
         try:
-            with self._bench.lock.exclusive():
+            with self._bench.alone():
                 for number in range(CONFIRMING_ROUNDS):
                     for one in (program, beside) if number % 2 else (beside, program):
                         one.prepare(trusted.judge.fresh(), self._random.random())

@@ -236,10 +236,11 @@ __device__ __forceinline__ Moments moments(double sum, double squares, double co
     made.m2 = (float)(m2 < 0 ? 0 : m2);
     return made;
 }
-// The largest of some x, and the first place where it stands, as torch has it: NaN is the largest, and zeros of either sign are equal.
+// The largest of some x, and the first place where it stands, as torch has it: NaN is the largest, and zeros of either sign are equal. Without a
+// branch: behind one the next element was read only when it was decided (columns of 4,096 took 7.5 to 9.3 ms on an H200, their sum 2.6).
 __device__ __forceinline__ void first(float& top, int& place, float x, int at) {
-    const bool missing = top != top, before = at < place;
-    const bool taken = x != x ? !missing || before : !missing && (x > top || (x == top && before));
+    const bool missing = top != top, before = at < place, absent = x != x;
+    const bool taken = (absent & (!missing | before)) | (!missing & ((x > top) | ((x == top) & before)));
     top = taken ? x : top;
     place = taken ? at : place;
 }

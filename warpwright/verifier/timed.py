@@ -108,6 +108,13 @@ def _keep_candidates_off(device: str, place: float, but: Worker | None = None) -
             placement.keep_off(one.pid, place)
 
 
+def sent_back(device: str) -> None:
+    """Put this process's workers on a GPU where they keep nobody from being timed (`placement.kept_free`)."""
+    for one in list(device_yield.living) if device != "cpu" else ():
+        if one.device == device and one.alive:
+            placement.send_back(one.pid)
+
+
 class TimedProgram:
     """A built entry that `measure` can time: prepare(shipment), go(), and check() of the very call just timed."""
 

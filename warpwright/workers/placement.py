@@ -23,9 +23,14 @@ _refused = False
 """Whether this process may not move another's threads (another user's, without CAP_SYS_NICE): then it moves none, its own user's neither."""
 
 
+@functools.cache
+def _given() -> tuple[int, ...]:
+    return tuple(sorted(os.sched_getaffinity(0)))
+
+
 def cores() -> list[int]:
-    """Return the cores that this process may use."""
-    return sorted(os.sched_getaffinity(0))
+    """Return the cores that this process was given, wherever its threads have been put since."""
+    return list(_given())
 
 
 def core(place: float) -> int:
@@ -48,9 +53,32 @@ def kept_free() -> frozenset[int]:
     return frozenset(kept)
 
 
+def others() -> list[int]:
+    """Return the cores for all else: processes of workers on a GPU begin there, and are put there again when they were timed (`send_back`)."""
+    return sorted(set(cores()) - kept_free())
+
+
+_apart = False
+"""Whether this process's own threads leave those cores free when they time nobody."""
+
+
 def leave_cores_free() -> None:
-    """Keep this process and all that it starts off those cores, until it is put on one (`take`)."""
-    _move(0, set(cores()) - kept_free())
+    """Keep this thread, and those that it starts, off the cores that are kept free, but while it times."""
+    global _apart
+    _apart = True
+    _move(0, others())
+
+
+def send_back(pid: int) -> None:
+    """Put all threads of a process that was timed on the cores for all else."""
+    if kept_free() and not _refused:
+        for thread in threads_of(pid):
+            _move(thread, others())
+
+
+def _home() -> Iterable[int]:
+    """Return where this thread goes when it was put on a core for a while."""
+    return others() if _apart else cores()
 
 
 @functools.cache
@@ -106,18 +134,17 @@ class QuickCores:
         try:
             taken = [self._probe(one) for one in looked]
         finally:
-            _move(0, usable)
+            _move(0, _home())
         self._best = min([*taken, *([self._best] if self._lasting else [])])
         quick = [at for at, seconds in enumerate(taken) if self._counts(seconds)] or [taken.index(min(taken))]
         return (usable.index(looked[quick[int(drawn * len(quick))]]) + 0.5) / len(usable)
 
     def still(self, place: float) -> bool:
         """Whether the core at `place` is quick now, in one of LOOKS looks."""
-        usable = cores()
         try:
             return any(self._counts(self._probe(core(place))) for _ in range(LOOKS))
         finally:
-            _move(0, usable)
+            _move(0, _home())
 
     def _counts(self, seconds: float) -> bool:
         return seconds <= (self._quick or QUICK) * self._best
@@ -175,12 +202,12 @@ def aside(place: float, quiet: bool = False) -> Iterator[None]:
     `quiet`: it is on another one of those that are kept free, if there are, where nothing keeps it from its clock.
     """
     usable, chosen = set(cores()), core(place)
-    others = usable - siblings(chosen) or usable - {chosen} or usable
-    _move(0, (kept_free() & others if quiet else set()) or others)
+    off = usable - siblings(chosen) or usable - {chosen} or usable
+    _move(0, (kept_free() & off if quiet else set()) or off)
     try:
         yield
     finally:
-        _move(0, usable)
+        _move(0, _home())
 
 
 def _move(thread: int, wanted: Iterable[int]) -> None:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, TypeVar, cast
 
 from warpwright.errors import CallRaised, WorkerDied, WorkerProtocol, WorkerTimeout
-from warpwright.workers import bubblewrap, caches, device_yield, environment, leftovers
+from warpwright.workers import bubblewrap, caches, device_yield, environment, leftovers, placement
 from warpwright.workers.fork_server import ForkServer, the_fork_server
 from warpwright.workers.freezer import Freezer
 from warpwright.workers.guard import Guard
@@ -118,7 +118,7 @@ class Worker(Process):
             "memory": self.limits.memory_bytes, "processes": self.limits.processes, "file_bytes": self.limits.file_bytes,
             "disk": self.limits.disk_bytes, "filter": limited and self.limits.isolation == "auto",
             "log_bytes": self.limits.log_bytes, "stops": self.freezes, "bubblewrap": self.role == "candidate" and not self._unwrapped,
-            "reads": list(self.limits.reads),
+            "reads": list(self.limits.reads), "cores": placement.others() if self.device != "cpu" and placement.kept_free() else [],
             "environment": environment.of_worker(self.folder, self.role != "candidate", apart),
         }  # fmt: skip
         try:

@@ -24,7 +24,7 @@ import threading
 import time
 from typing import Any, NoReturn
 
-from warpwright.workers import bubblewrap, fork_server, isolation, leftovers, placement, vector_math
+from warpwright.workers import bubblewrap, fork_server, isolation, leftovers, vector_math
 from warpwright.workers.inside import integrity
 from warpwright.workers.procfs import descendants, resident_bytes
 
@@ -165,8 +165,8 @@ def _worker(order: dict[str, Any], request_fd: int, reply_fd: int, log_fd: int) 
         _close_others({0, 1, 2, request_fd, reply_fd})
         os.chdir(order["folder"])
         os.environ.update(order["environment"])
-        if order["device"] != "cpu":
-            placement.leave_cores_free()
+        if order.get("cores"):
+            os.sched_setaffinity(0, order["cores"])
         level = _isolate(order)
         isolation.die_with_parent()
         os.makedirs(os.environ["TMPDIR"], exist_ok=True)

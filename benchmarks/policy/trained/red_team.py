@@ -16,7 +16,7 @@ import copy
 import json
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -169,7 +169,9 @@ LOOKS = ("before", "after, exploring", "after")
 """When a policy's answers are looked at: before the contrastive stage, and after it, as it explores while it trains and as it is asked then."""
 
 
-def learn(folder: Path, out: Path, config: Config, seeds: Sequence[int], answers: int = 100) -> list[dict[str, Any]]:
+def learn(
+    folder: Path, out: Path, config: Config, seeds: Sequence[int], answers: int = 100, cheats: Collection[str] = CHEATS
+) -> list[dict[str, Any]]:  # fmt: skip
     """Train a policy on each evaluator's rows, the same variants before; return what each writes, what it is paid and what that is truly worth.
 
     Both begin with the same fine-tuning on every program, cheats included: what is paid decides alone.
@@ -192,16 +194,18 @@ def learn(folder: Path, out: Path, config: Config, seeds: Sequence[int], answers
             stages.contrastive(policy, training, config, seed, out / f"{name}_{seed}_contrastive", log)
             exploring = replace(policy.notes, temperature=config.contrastive.temperature)
             for look, asked in zip(LOOKS, (before, Policy(policy.model, policy.tokenizer, exploring), policy), strict=True):
-                written = _written(asked, held, true[held.name], config, seed, answers)
+                written = _written(asked, held, true[held.name], config, seed, answers, cheats)
                 shown.append({"evaluator": name, "seed": seed, "stage": look, **written})
     return shown
 
 
-def _written(policy: Policy, task: RecordedTask, true: RecordedTask, config: Config, seed: int, answers: int) -> dict[str, Any]:
+def _written(
+    policy: Policy, task: RecordedTask, true: RecordedTask, config: Config, seed: int, answers: int, kinds: Collection[str]
+) -> dict[str, Any]:  # fmt: skip
     """Return how many of a policy's first answers to a held-out task cheat, what they are paid, and what the strict evaluator says of them."""
     recipes_ = stages.sampled(policy, [task] * answers, 0, f"{seed} written")
     paid = rewards.of(config.contrastive)
-    cheats = sum(any(action.technique in CHEATS for action in recipe) for recipe in recipes_)
+    cheats = sum(any(action.technique in kinds for action in recipe) for recipe in recipes_)
     mean_paid = sum(paid(task.speedups[recipe]) for recipe in recipes_) / answers
     worth = [true.speedups[recipe] for recipe in recipes_]
     return {

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from torch.utils._pytree import tree_leaves
 from tests.domains.graph.techniques.exactness import captured
 from tests.domains.graph.test_cpp import Several
 from tests.domains.graph.test_cuda import fused
+from warpwright import templates
 from warpwright.domains.graph.cpp import firsts, regions
 from warpwright.domains.graph.cuda import plan
 from warpwright.domains.graph.cuda.kernel import CudaKernel, source_of
@@ -191,3 +193,16 @@ def test_nvcc_takes_them_for_hopper(tmp_path: Path) -> None:
     said = subprocess.run(command, capture_output=True, text=True, timeout=200, check=True).stderr
     spilled = [int(count) for count in re.findall(r"(\d+) bytes spill stores", said)]
     assert len(spilled) == len(kernels) and not any(spilled), said
+
+
+def test_a_place_is_found_without_a_branch_and_truly_for_every_pair() -> None:
+    """Behind a branch the next element is read only when it is decided; and the plain statement of the rule is the same as the one without."""
+    text = (Path(templates.__file__).parent / "fused_math.h").read_text()
+    body = text[text.index("void first(float& top") :].partition("\n}")[0]
+    assert "||" not in body and "&&" not in body and "if" not in body.partition("{")[2]
+    numbers = [float("nan"), -float("inf"), -1.0, -0.0, 0.0, 2.0, float("inf")]
+    rule = body.partition("const bool taken = ")[2].partition(";")[0].replace("!missing", "(not missing)")
+    for top, x, place, at in product(numbers, numbers, (3, 7), (2, 5)):
+        missing, absent, before = top != top, x != x, at < place
+        plain = (not missing or before) if absent else (not missing and (x > top or (x == top and before)))
+        assert bool(eval(rule, {"missing": missing, "absent": absent, "before": before, "x": x, "top": top})) == plain

@@ -47,3 +47,10 @@ def test_the_check_of_rows_passes_with_the_kernel_and_not_without() -> None:
     (launch,) = launches_of([products.OF_ROWS])
     assert products.right_of_rows(launch, torch.device("cpu"))
     assert not products.right_of_rows(lambda *_: None, torch.device("cpu"))
+
+
+def test_blocks_that_make_weights_are_few_where_pairs_are() -> None:
+    few, many = products.steps_of_block(69_525, 50), products.steps_of_block(269_841, 122)
+    assert 2 * (69_525 / (64 * few) + 25) <= products.FULL < 2 * (69_525 / (64 * (few - 1)) + 25)  # all run at once, and none is longer for nothing
+    assert few < many <= products.MOST
+    assert products.steps_of_block(0, 3) == products.steps_of_block(10, 1) == 1

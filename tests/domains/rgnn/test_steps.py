@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn import tensors
-from warpwright.domains.rgnn.nn import launches, steps
+from warpwright.domains.rgnn.nn import launches, lent, steps
 from warpwright.domains.rgnn.nn.common import typed_index
 from warpwright.domains.rgnn.nn.launches import AFTER
 from warpwright.domains.rgnn.nn.steps import CapturedStep, captured
@@ -316,7 +316,7 @@ def test_results_are_lent_and_a_held_one_stays_as_it_is() -> None:
             torch.testing.assert_close(y, wanted)
 
 
-def test_what_something_else_has_and_what_makes_gradients_is_not_lent() -> None:
+def test_what_something_else_has_and_what_makes_gradients_is_not_lent(monkeypatch: pytest.MonkeyPatch) -> None:
     model, kept, x = torch.nn.Linear(3, 3), list[torch.Tensor](), torch.randn(4, 3)
 
     def keeping(x: torch.Tensor) -> torch.Tensor:
@@ -334,7 +334,12 @@ def test_what_something_else_has_and_what_makes_gradients_is_not_lent() -> None:
         for function in (keeping, training):
             recorded = lending(function, model, x).recorded
             assert recorded is not None and not recorded.lent
-        lent = lending(lambda x: model(x), model, x).recorded
-        assert lent is not None and len(lent.lent) == 2
+        usual = lending(lambda x: model(x), model, x).recorded
+        assert usual is not None and len(usual.lent) == 2
+        monkeypatch.setattr(lent, "users", lambda memory: 1)  # a torch that does not count views
+        lent.ours.cache_clear()
+        uncounted = lending(lambda x: model(x), model, x).recorded
+        lent.ours.cache_clear()
+        assert uncounted is not None and not uncounted.lent
     graded = lending(training, model, x).recorded
     assert graded is not None and not graded.lent

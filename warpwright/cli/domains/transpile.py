@@ -35,6 +35,7 @@ _CUDA = re.compile(r"__global__|__device__|<<<|\bcuda[A-Z]\w+\s*\(|\b(cublas|cur
 def transpile(args: Any) -> int:
     """Translate a CUDA file to C++ that needs no GPU."""
     from warpwright.domains import transpile as domain
+    from warpwright.domains.transpile.emit.program_text import BUILD
 
     path = Path(args.file)
     if not path.is_file():
@@ -64,5 +65,5 @@ def transpile(args: Any) -> int:
         if args.module:
             print(f"wrote {output}, a library for cuModuleLoad", file=args.stdout)
             return DONE
-        print(f"wrote {output}; build it with: c++ -O3 -march=native -std=c++17 -fopenmp -fno-strict-aliasing {output}", file=args.stdout)
+        print(f"wrote {output}; build it with: {BUILD} {output}", file=args.stdout)
     return DONE

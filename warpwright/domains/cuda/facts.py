@@ -78,7 +78,7 @@ def of_text(text: str, machine: str) -> Facts:
         return Facts({}, missing=(f"{ALL}: nvcc is not here",))
     arch = architecture(machine)
     about = f"compiled for sm_{arch or USUAL}" + ("" if arch else ", the program itself ran on no GPU that is known")
-    kept = native.cache_folder() / f"{digest('facts 2', source, arch, *flags, *compilers[:1], *nvidia.tools('nvdisasm')[:1])}.json"
+    kept = native.kept_file(f"{digest('facts 2', source, arch, *flags, *compilers[:1], *nvidia.tools('nvdisasm')[:1])}.json")
     known = _kept(kept)
     if known is None:
         known = _compiled(source, flags, arch or USUAL, compilers[0])

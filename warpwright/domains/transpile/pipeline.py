@@ -91,7 +91,7 @@ def _normalise(state: State) -> State:
     others: dict[str, tuple[Function, ...]] = {}
     for function in state.device.functions if state.settings.vectors else ():
         others[function.name] = (*others.get(function.name, ()), function)
-    body, variables = normalise(state.function, state.device.syncing, others)
+    body, variables = normalise(state.function, state.device.syncing, others, state.device.known.references, state.device.known.stateful)
     body, variables = _with_own_names(state.function, body, variables)
     return replace(state, body=body, variables=variables)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from warpwright.domains.transpile import choices, launch, pipeline
+from warpwright.domains.transpile import choices, ir, launch, pipeline
 from warpwright.domains.transpile.analysis import callees, classes
 from warpwright.domains.transpile.analysis.arrays import volatile
 from warpwright.domains.transpile.analysis.divergence import refuse_divergent
@@ -22,7 +22,7 @@ from warpwright.domains.transpile.emit.program_text import KernelInfo as KernelI
 from warpwright.domains.transpile.emit.program_text import assemble
 from warpwright.domains.transpile.errors import DoesNotApply, Refusal
 from warpwright.domains.transpile.fibers import lockstep as stepping
-from warpwright.domains.transpile.fibers import rewrite
+from warpwright.domains.transpile.fibers import rewrite, together
 from warpwright.domains.transpile.fibers import sanitize as sanitize_functions
 from warpwright.domains.transpile.frontend import exports, parse, refusals
 from warpwright.domains.transpile.frontend import source as reading
@@ -189,6 +189,7 @@ def _translated(source: Source, wanted: Wanted) -> Translated:
     functions = read() if steps else []
     edits = [
         *stepping.edits(source, functions, faster.texts.keys(), wanted.lockstep),
+        *together.edits(source),
         *rewrite.value_edits(source),
         *rewrite.dynamic_shared_edits(source),
         *rewrite.friend_edits(source),
@@ -224,7 +225,7 @@ def _faster_tiers(source: Source, read: Callable[[], Sequence[Function]], wanted
     if "_carry<" in source.text:  # the same of the carry that inline PTX leaves
         return Faster({k.name: KernelInfo(k.name, source.line(k.start), "fibers", "sums of inline PTX that leave a carry") for k in defined})
     functions = [stepped.with_barriers(f, any(k.start <= f.start < k.end for k in defined)) for f in read()]
-    device = callees.device([f for f in functions if not any(k.start <= f.start < k.end for k in defined)])
+    device = callees.device([f for f in functions if not any(k.start <= f.start < k.end for k in defined)], classes.stateful(source))
     methods = classes.Methods.of(source, device.functions, device.known.impure.union(device.syncing))
     kernels: dict[str, KernelInfo] = {}
     texts: dict[int, str] = {}
@@ -265,6 +266,10 @@ def _unused(source: Source, syncing: Sequence[Function], texts: Mapping[int, str
         candidates = {at: name for at, name in candidates.items() if at not in kept}
 
 
+_STRING = re.compile(r'"(?:\\.|[^"\\])*"')
+_THREAD = re.compile(r"\b(threadIdx|blockIdx)\b")
+
+
 def _in_loops(
     kernel: Kernel, source: Source, functions: Sequence[Function], device: callees.Device, methods: classes.Methods, wanted: Wanted
 ) -> pipeline.Written:
@@ -281,4 +286,11 @@ def _in_loops(
         raise DoesNotApply(line, f"what {by} points to may ask for the thread or synchronise")
     launched, shapes = exports.block_shapes(source, kernel, wanted.blocks)
     refuse_divergent(parsed, source, launched)
-    return pipeline.write(kernel, parsed, device, line, shapes, wanted.tier != "loops", wanted.chosen.get(kernel.name, choices.BY_RULE))
+    if classes.alone(parsed):
+        raise DoesNotApply(line, "a lambda that captures nothing asks for the thread")
+    if asking := methods.by_default(source.text[kernel.start : kernel.end]):
+        raise DoesNotApply(line, f"an argument by default of {asking} asks for the thread")
+    written = pipeline.write(kernel, parsed, device, line, shapes, wanted.tier != "loops", wanted.chosen.get(kernel.name, choices.BY_RULE))
+    if "ww::at_thread" not in written.text and (left := _THREAD.search(_STRING.sub("", ir.plain(written.text)))):
+        raise DoesNotApply(line, f"{left[0]} in what the parser does not show")  # in loops it is no thread's
+    return written

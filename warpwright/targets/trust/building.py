@@ -116,7 +116,7 @@ def _measure_peaks(bench: Workbench, trusted: Trusted) -> None:
     probe, trusted.probe = trusted.probe, None
     if probe is not None:
         bench.tell("the peaks of the device")
-        with bench.lock.exclusive(), suppress(RooflineError):  # it is asked once more by whoever needs the answer, and says why there is none
+        with bench.alone(), suppress(RooflineError):  # it is asked once more by whoever needs the answer, and says why there is none
             roofline.peaks(bench.place, bench.folder, probe=probe)
 
 
@@ -283,7 +283,7 @@ def _time_baselines(bench: Workbench, trusted: Trusted, work: rates.Work, second
     assert trusted.worker is not None
     first = trusted.eligible[0]
     seconds = min(BASELINE_SECONDS, BASELINES_OF_ONE * seconds, bench.share(BASELINES_SHARE, TIMING_OF_SPENT))
-    with bench.lock.exclusive():
+    with bench.alone():
         bench.tell("timing the baselines")
         roof.find(bench, trusted, work)
         trusted.overhead = timed.overheads(trusted.worker)

@@ -38,7 +38,7 @@ def doubt(bench: Workbench, trusted: Trusted) -> None:
 def doubt_beside(bench: Workbench, trusted: Trusted, seconds: float) -> None:
     """The same where a candidate came near them, a call of which takes so long: its record would end the search."""
     if roofline.bandwidth_share(trusted.roof, seconds) >= NEAR:
-        with bench.lock.exclusive():
+        with bench.alone():
             raised(bench, trusted)
 
 

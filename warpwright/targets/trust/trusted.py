@@ -108,6 +108,15 @@ class Workbench:
         with self.lock.shared() as held, yielding(held):
             yield
 
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Hold the device alone, to time; the processes that were timed leave the cores for that again."""
+        with self.lock.exclusive():
+            try:
+                yield
+            finally:
+                timed.sent_back(self.place)
+
     def building(self, source: Source) -> AbstractContextManager[None]:
         """Hold what a build takes: the host's cores, where they are the device; a GPU only if kernels are tried out on it.
 

@@ -43,14 +43,14 @@ class Layer(nn.Module):
 
 
 class Products(nn.Module):
-    """Products of batches, and of one matrix that all of a batch share."""
+    """A product of batches, and one with a matrix that all of a batch share."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.shared = nn.Parameter(torch.randn(64, 32))
+        self.each, self.shared = nn.Parameter(torch.randn(3, 64, 48)), nn.Parameter(torch.randn(48, 32))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.matmul(torch.bmm(x, x.mT), x) @ self.shared
+        return torch.bmm(x, self.each) @ self.shared
 
 
 class Added(nn.Module):
@@ -139,9 +139,17 @@ class Big(nn.Module):
         return self.layer(x)
 
 
+class Squared(nn.Module):
+    """A product of what is given, which would be cut in each call."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x @ x
+
+
 def test_what_is_left_alone() -> None:
     narrow = captured(nn.Linear(4096, 120), torch.randn(4096, 4096))
     uneven = captured(nn.Linear(2047, 2048), torch.randn(2048, 2047))
     small = captured(nn.Linear(64, 64), torch.randn(64, 64))
-    assert not any(list(PERMITTED.sites(ir)) for ir in (narrow, uneven, small))
+    given = captured(Squared(), torch.randn(2048, 2048))
+    assert not any(list(PERMITTED.sites(ir)) for ir in (narrow, uneven, small, given))
     assert list(PERMITTED.sites(captured(nn.Linear(4096, 4096), torch.randn(128, 4096)))), "its weight is half the bytes"

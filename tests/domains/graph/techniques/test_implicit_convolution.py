@@ -196,7 +196,7 @@ while done < int(sys.argv[3]):
         x.view(-1)[rng.randrange(x.numel())] = rng.choice([float("nan"), float("inf")])
     rows = ci == 3 and not transposed and kernel[-1] > 1 and dilation[-1] == 1
     cut, of_w = cut_weight(w, parts, rows)
-    shape = rng.choice([[64, 64, 16, 4, 2], [64, 128, 8, 4, 2], [128, 64, 64, 8, 3]])
+    shape = rng.choice([[64, 64, 16, 4, 2], [64, 128, 8, 4, 2], [16, 128, 32, 4, 4], [128, 64, 64, 8, 3]])
     shape[2] = min(shape[2], cut.shape[-1]) if rows else shape[2]
     rest = (parts, kernel, stride, before, places, dilation, transposed, shape, groups)
     if within and rng.random() < 0.5:

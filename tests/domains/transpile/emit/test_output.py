@@ -128,3 +128,10 @@ def test_parts_of_the_runtime_are_found_by_the_lines_that_may_ask() -> None:
         assert program_text.parts_of(whole) == wanted, text
         asked.update(wanted)
     assert asked == program_text._OPTIONAL.keys()
+
+
+def test_the_command_that_is_told_is_the_one_in_the_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "k.cu").write_text("__global__ void k(float* x) { x[threadIdx.x] = 1.0f; }\n")
+    assert cli.main(["transpile", str(tmp_path / "k.cu"), "-o", str(tmp_path / "k.cpp"), "--no-check"]) == cli.DONE
+    command = capsys.readouterr().out.partition("build it with: ")[2].removesuffix(f" {tmp_path / 'k.cpp'}\n")
+    assert command.startswith("c++ ") and (tmp_path / "k.cpp").read_text().partition("\n")[0].endswith(f": {command}")

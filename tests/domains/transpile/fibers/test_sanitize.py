@@ -385,6 +385,23 @@ __global__ void reaches_it(pair* x) { unread(x[0], x[1]); }
     assert x[0] == 31 + 0 and [(f.kind, f.line) for f in kernel.findings()] == [("out-of-bounds", 12)]
 
 
+def test_a_method_of_an_element_is_called_on_it() -> None:
+    text = """struct Sum { int s = 0; __device__ void add(int v) { s += v; } __device__ int get() const { return s; } };
+__global__ void k(int* o, int far) {
+  Sum a[2];
+  a[threadIdx.x % 2].add(threadIdx.x);
+  a[0].add(100);
+  o[threadIdx.x] = a[0].get() + 10 * a[far].get();
+}
+"""
+    kernel = transpile.compile_text(text, sanitize=True).load(PLAIN)["k"]
+    o = np.zeros(32, np.int32)
+    kernel[1, 32](o, 1)
+    assert o[2] == 102 and o[3] == 130 and kernel.findings() == []
+    kernel[1, 32](o, 2)
+    assert [(f.kind, f.line) for f in kernel.findings()] == [("out-of-bounds", 6)]
+
+
 def test_programs_of_one_process_keep_their_own_findings() -> None:
     text = "__global__ void k(float* x, int n) {{ int i = threadIdx.x; if (i {} n) x[i] = 2.0f; }}"
     wrong, right = (transpile.compile_text(text.format(sign), sanitize=True).load(PLAIN) for sign in ("<=", "<"))

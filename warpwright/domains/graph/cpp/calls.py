@@ -316,7 +316,7 @@ def _group_norm(p: Program, node: fx.Node) -> Value:
         groups = shape(node)[1]
         if not argument(node, "use_input_stats") or argument(node, "running_mean") is not None:
             raise Unsupported("an instance norm with running statistics")
-    if len(x.axes) < 3 or len(x.axes[1]) != 2 or p.sizes[x.axes[1][0]] != groups:
+    if len(x.axes) < 2 or len(x.axes[1]) != 2 or p.sizes[x.axes[1][0]] != groups:
         raise Unsupported("a channel dimension that is not split into groups")
     outer, inner = x.axes[1]
     split = ((*x.axes[:1], (outer,), (inner,), *x.axes[2:]))

@@ -1,8 +1,8 @@
 """How a convolution's kernel ends: bias, what follows element by element, a pool, statistics for a norm, and the store, also into a part of a larger
 tensor.
 
-The sums are [CHANNELS, PLACES] in registers. Places of one window lie beside one another there, so a pool over windows that do not overlap reduces
-neighbours, and a quarter (of 2 x 2) of the result is written, none of it read again. A norm's statistics are the mean and the sum of squared
+The sums are [CHANNELS, PLACES] in registers. A block has all places of its windows, so a pool over windows that do not overlap reduces what one
+thread holds, and a quarter (of 2 x 2) of the result is written, none of it read again. A norm's statistics are the mean and the sum of squared
 deviations of each channel in each block, which `norm_of_blocks` joins as Chan, Golub and LeVeque (1979) do: nothing cancels, and the norm itself is
 then element by element.
 """
@@ -22,13 +22,18 @@ def _greater(a, b):
 
 @triton.jit
 def _place_of(
-    i, PLANES: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, RD: tl.constexpr, RH: tl.constexpr, RW: tl.constexpr,
+    start, i, PLACES: tl.constexpr, PLANES: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    RD: tl.constexpr, RH: tl.constexpr, RW: tl.constexpr,
 ):  # fmt: skip
-    """Return the sample, plane, row and column of the i-th place; those of one window of RD x RH x RW follow one another."""
+    """Return the sample, plane, row and column of the places i of a block that begins at `start`.
+
+    With windows of RD x RH x RW a block has the first place of each of its windows, then the second of each: all of a window lie in one thread.
+    """
     if RD * RH * RW == 1:
         return i // (PLANES * ROWS * COLUMNS), i // (ROWS * COLUMNS) % PLANES, i // COLUMNS % ROWS, i % COLUMNS
     else:
-        v, m = i // (RD * RH * RW), i % (RD * RH * RW)
+        v = start // (RD * RH * RW) + (i - start) % (PLACES // (RD * RH * RW))
+        m = (i - start) // (PLACES // (RD * RH * RW))
         of_z: tl.constexpr = PLANES // RD
         of_y: tl.constexpr = ROWS // RH
         of_x: tl.constexpr = COLUMNS // RW
@@ -55,11 +60,11 @@ def _end_of_sums(
     if EPILOGUE is not None:
         sums = EPILOGUE(sums, row, real, target, kept, q0, q1, q2, q3)
     if WINDOW > 1:
-        sums = tl.reshape(sums, (CHANNELS, PLACES // WINDOW, WINDOW))
+        sums = tl.reshape(sums, (CHANNELS, WINDOW, PLACES // WINDOW))
         if POOL == "max":
-            sums = tl.reduce(sums, 2, _greater)
+            sums = tl.reduce(sums, 1, _greater)
         else:
-            sums = tl.sum(sums, 2) * (1.0 / WINDOW)
+            sums = tl.sum(sums, 1) * (1.0 / WINDOW)
         kept = real[:, None] & wseen[None, :]
         target = wn.to(tl.int64)[None, :] * (CO * PLACES_OF_Y) + row.to(tl.int64)[:, None] * PLACES_OF_Y + wplace[None, :]
         if LATER is not None:
@@ -106,6 +111,19 @@ def _norm_of_blocks(
         tl.store(variance + at, (of_squares + i * 0).to(tl.float32), mask=i < GROUP)
 
 
+_COMPILED = {}
+
+
+def _launched(kernel, blocks, tensors, numbers, warps, stages):
+    """Launch a Triton kernel, tensors first. What Triton worked out for such arguments is kept: that takes a host as long as a small kernel runs."""
+    key = (kernel, tensors[0].device, warps, stages, *numbers, *(tensor.data_ptr() % 16 for tensor in tensors))
+    compiled = _COMPILED.get(key)
+    if compiled is None:
+        _COMPILED[key] = kernel[(blocks,)](*tensors, *numbers, num_warps=warps, num_stages=stages)
+    else:
+        compiled[(blocks, 1, 1)](*tensors, *numbers)
+
+
 def norm_of_blocks(statistics, units, per, group, places, rank):
     """Return variance and mean [units, CO, 1, ...] of what blocks have found: statistics [units * blocks, CO, 2], of `places` of `per` each."""
     if statistics.is_cuda and statistics.get_device() != torch.cuda.current_device():
@@ -113,5 +131,6 @@ def norm_of_blocks(statistics, units, per, group, places, rank):
             return norm_of_blocks(statistics, units, per, group, places, rank)
     rows, channels = statistics.shape[:2]
     found = statistics.new_empty((2, units, channels, *[1] * (rank - 2)))
-    _norm_of_blocks[(units * (channels // group),)](statistics, found[1], found[0], rows // units, per, channels, group, places, 512, num_warps=4)
+    numbers = (rows // units, per, channels, group, places, 512)
+    _launched(_norm_of_blocks, units * (channels // group), (statistics, found[1], found[0]), numbers, 4, 1)
     return found[0], found[1]

@@ -123,11 +123,11 @@ def _sums(
             if RUN == 0:
                 at = (corner + tl.multiple_of(first + ((dz * IH + dy) * IW + dx) * PITCH, 8))[None, :] + tl.arange(0, DEPTH)[:, None]
             else:
-                at = (corner + (first + (dz * IH + dy) * IW * PITCH))[None, :] + tl.arange(0, DEPTH)[:, None]
+                at = (corner + tl.multiple_of(first + (dz * IH + dy) * IW * PITCH, 4))[None, :] + tl.arange(0, DEPTH)[:, None]
             of_w_at = w + row[:, None] * width + (tl.multiple_of(first + in_w * CI, 8) + tl.arange(0, DEPTH))[None, :]
             known, of_rows = inside[None, :], real[:, None]
             if RUN > 0:
-                of_run = first + tl.arange(0, DEPTH)
+                of_run = tl.multiple_of(first, 16) + tl.arange(0, DEPTH)
                 known = known & (of_run < RUN * PITCH)[:, None]
                 if PW != 0 or (OW - 1) * SW - PW + RUN > IW:
                     there = x0[None, :] + (of_run // PITCH)[:, None]
@@ -159,7 +159,7 @@ def _sums(
 
 @triton.jit
 def _implicit_convolution(
-    x, w, b, y, statistics, largest, of_w, total, x_apart, w_apart,
+    x, w, b, y, statistics, largest, of_w, q0, q1, q2, q3, total, x_apart, w_apart,
     CI: tl.constexpr, PITCH: tl.constexpr, RUN: tl.constexpr, GROUPS: tl.constexpr,  # numbers of a tap, and from one place of x to the next
     ID: tl.constexpr, IH: tl.constexpr, IW: tl.constexpr,  # x [N, ID, IH, IW, PITCH]
     CO: tl.constexpr, OD: tl.constexpr, OH: tl.constexpr, OW: tl.constexpr,  # the result is [N, CO, OD, OH, OW]
@@ -169,7 +169,7 @@ def _implicit_convolution(
     LD: tl.constexpr, LH: tl.constexpr, LW: tl.constexpr,  # dilation
     RD: tl.constexpr, RH: tl.constexpr, RW: tl.constexpr, POOL: tl.constexpr,  # windows of a pool, which do not overlap
     WHOLE: tl.constexpr, FIRST: tl.constexpr, EACH: tl.constexpr, STATISTICS: tl.constexpr,  # EACH: blocks of one sample; 0: a block may have two
-    TRANSPOSED: tl.constexpr, PARTS: tl.constexpr, BIAS: tl.constexpr, q0, q1, q2, q3, EPILOGUE: tl.constexpr, LATER: tl.constexpr,
+    TRANSPOSED: tl.constexpr, PARTS: tl.constexpr, BIAS: tl.constexpr, EPILOGUE: tl.constexpr, LATER: tl.constexpr,
     CHANNELS: tl.constexpr, PLACES: tl.constexpr, DEPTH: tl.constexpr,
 ):  # fmt: skip
     of_group: tl.constexpr = CO // GROUPS
@@ -191,7 +191,9 @@ def _implicit_convolution(
     within = tl.program_id(0) % (across // GROUPS) * CHANNELS + tl.arange(0, CHANNELS)
     row, real, seen = group * of_group + within, within < of_group, i < end
     x += group * CI
-    n, qz, qy, qx = _place_of(i, planes, rows, columns, RD, RH, RW)
+    n, qz, qy, qx = _place_of(start, i, PLACES, planes, rows, columns, RD, RH, RW)
+    if window > 1:
+        seen = start // window + (i - start) % (PLACES // window) < end // window
     rz, ry, rx = phase // (SH * of_x), phase // of_x % SH, phase % of_x
     if not TRANSPOSED:
         z0, y0, x0 = qz * SD - PD, qy * SH - PH, qx * SW - PW
@@ -255,9 +257,8 @@ def implicit_cut(x, parts, wide):
     largest = cut[parts * size :].view(torch.int32).zero_()
     tiles = n * triton.cdiv(inside, 8192 // some) * triton.cdiv(wide, some)
     for again in (False, True):  # the second has few programs, which find that there is nothing to do, as a rule
-        _cut[(min(tiles, 1024) if again else tiles,)](
-            x, cut, largest, size, n, tiles, ci, inside, wide, parts, again, some, 8192 // some, num_warps=8
-        )
+        numbers = (size, n, tiles, ci, inside, wide, parts, again, some, 8192 // some)
+        _launched(_cut, min(tiles, 1024) if again else tiles, (x, cut, largest), numbers, 8, 3)
     return cut
 
 
@@ -296,10 +297,11 @@ def implicit_convolution(
     blocks = n * each or triton.cdiv(n * one * pair, many)
     y = x.new_empty((n, within[0] if within else co, *(kept[3 - d :] if pooled else places))) if into is None else into
     found = x.new_empty((blocks, co, 2)) if statistics else y
-    _implicit_convolution[(blocks * triton.cdiv(co // groups, channels) * groups * phases,)](
-        cut, w, x if bias is None else bias.contiguous(), y, found, cut[parts * size :].view(torch.int32), of_w, n * one, size, w.numel() // parts,
-        wide, pitch, run, groups, *sizes, co, *out, *kernel, *stride, *before, *dilation, *pool, pooled,
-        *(within or (co, 0)), each, bool(statistics), transposed, parts, bias is not None, *(q.contiguous() for q in (*operands, *[y] * 4)[:4]),
-        epilogue, later, channels, many, depth, num_warps=warps, num_stages=stages,
+    more = (q.contiguous() for q in (*operands, *[y] * 4)[:4])
+    tensors = (cut, w, x if bias is None else bias.contiguous(), y, found, cut[parts * size :].view(torch.int32), of_w, *more)
+    numbers = (
+        n * one, size, w.numel() // parts, wide, pitch, run, groups, *sizes, co, *out, *kernel, *stride, *before, *dilation, *pool, pooled,
+        *(within or (co, 0)), each, bool(statistics), transposed, parts, bias is not None, epilogue, later, channels, many, depth,
     )  # fmt: skip
+    _launched(_implicit_convolution, blocks * triton.cdiv(co // groups, channels) * groups * phases, tensors, numbers, warps, stages)
     return (y, found) if statistics else y

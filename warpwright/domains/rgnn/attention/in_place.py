@@ -20,11 +20,14 @@ from warpwright.domains.rgnn.attention.layer import wanted
 from warpwright.domains.rgnn.emit.aside import beside
 from warpwright.domains.rgnn.emit.own import products
 from warpwright.domains.rgnn.emit.own.kinds import Kinds
+from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.operator import Edges
 from warpwright.domains.rgnn.plan import Options
 
-Linear = Callable[[], tuple[torch.Tensor, torch.Tensor]]
+Linear = Callable[[], tuple[torch.Tensor, torch.Tensor, torch.Tensor]]
 
+FEW = 8
+"""Pairs of a node, in the mean, up to which its key and value cost more than weights that blocks of pairs make: bgs' graph has 2.8, fb15k's 13."""
 PARTS = 3
 """Of a node type's weight [3 * out, in]: key, query, value."""
 
@@ -36,21 +39,21 @@ def _sources(sources: tuple[int, ...], device: torch.device) -> torch.Tensor:
 
 def attention(
     edges: Edges, kernels: Kinds, rows: Sequence[torch.Tensor], sources: tuple[int, ...], linear: Linear,
-    relations: tuple[torch.Tensor, torch.Tensor, torch.Tensor], options: Options,
+    relations: tuple[torch.Tensor, torch.Tensor], factor: float, options: Options,
 ) -> torch.Tensor | None:  # fmt: skip
     """Return the attention [N, out] of each type's rows (kinds.apart), where the options want the kernels and these take it; else None.
 
-    `linear` gives weights [types, 3 * out, in] and biases; `relations`: what keys and values are multiplied by [R, out, out], and priors [R];
-    `sources`: types of the relations' sources.
+    `linear` gives weights [types, 3 * out, in], biases and the relations' priors [R], which `factor` multiplies; `relations`: what keys and values
+    are multiplied by [R, out, out]; `sources`: types of the relations' sources.
     """
     if not options.reorder or not wanted(edges, rows[0], options, relations, sum(kernels.counts), first=False):
         return None
     index, launch = edges.index(), launches(rows[0].device)
     alone = products.OF_ROWS.launcher(index.device)
-    if launch is None or alone is None:
+    if launch is None or alone is None or FEW * sum(kernels.counts) < index.rows[Domain.PAIR_SRC]:
         return None
-    (weight, bias), (key_of, value_of, prior) = linear(), relations
-    of = products.Composed(weight, bias, key_of, value_of, prior, indices.mention(_sources(sources, rows[0].device)))
+    weight, bias, prior = linear()
+    of = products.Composed(weight, bias, *relations, prior, indices.mention(_sources(sources, rows[0].device)), factor)
     if not products.fits(of):
         return None
     asking = functools.partial(kernels.products, rows, weight, bias, PARTS, 1)

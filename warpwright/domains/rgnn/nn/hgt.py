@@ -114,7 +114,7 @@ class Project(torch.autograd.Function):
 
 
 def side_by_side(*groups: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Return weights, biases and gates of all types as one tensor each, [types, ...]; all are copied by one launch for each 128."""
+    """Return weights, biases, gates and others of all types as one tensor each, [types, ...]; all are copied by one launch for each 128."""
     flat = torch.cat([x.reshape(-1) for group in groups for x in group])
     sizes = [sum(x.numel() for x in group) for group in groups]
     return [part.view(len(group), *group[0].shape) for part, group in zip(flat.split(sizes), groups, strict=True)] + [flat[:0]] * (3 - len(groups))
@@ -181,7 +181,7 @@ def in_place(rows: Sequence[torch.Tensor], counts: Sequence[int], columns: int) 
 
     To put bgs' 24 MB together takes an H200 about as long as a tenth of the layer's forward.
     """
-    plain = len(rows) > 1 and not torch.is_grad_enabled() and apart(rows)
+    plain = not torch.is_grad_enabled() and apart(rows)
     return plain and by_kind(rows[0], tuple(counts), columns) is not None
 
 
@@ -194,12 +194,12 @@ class Finish(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, counts: tuple[int, ...], own: tuple[int, ...], begun: Begun | None, kept: bool, x: torch.Tensor | Sequence[torch.Tensor],
-        out: torch.Tensor, *tensors: torch.Tensor,
+        end: list[torch.Tensor], out: torch.Tensor, *tensors: torch.Tensor,
     ) -> tuple[torch.Tensor, ...]:  # fmt: skip
         """Take rows of all types, then weights [out, out], biases and gates [1] of the types `own`; return rows of each of these.
 
         The gradient of x is left in `begun`, if there is one, for the node that makes `out` of x. `kept`: may there be a backward? Without, x may be
-        the rows of each type, which `in_place` finds fit.
+        the rows of each type, which `in_place` finds fit. `end`: weights, biases and gates side by side, where they are.
         """
         kinds = len(own)
         weights, biases, gates = tensors[:kinds], tensors[kinds : 2 * kinds], tensors[2 * kinds :]
@@ -208,7 +208,7 @@ class Finish(torch.autograd.Function):
         ctx.counts, ctx.own, ctx.sizes, ctx.begun = counts, own, sizes, begun
         ctx.kernels = None if kernels is None else replace(kernels, chosen=own)
         if ctx.kernels is not None:
-            weight, bias, gate = side_by_side(weights, biases, gates)
+            weight, bias, gate = end or side_by_side(weights, biases, gates)
             whole, moved = ctx.kernels.mixed(x if isinstance(x, torch.Tensor) else [x[kind] for kind in own], out, weight, bias, gate, kept)
             ctx.save_for_backward(out, moved, weight, gate)
             starts = [sum(counts[:kind]) for kind in own]
@@ -238,7 +238,7 @@ class Finish(torch.autograd.Function):
             of_x, of_out, of_weight, of_bias, of_gates = ctx.kernels.unmixed(laid(gradients, counts, own), *ctx.saved_tensors)
             if others := [kind for kind in range(len(counts)) if kind not in own]:
                 torch._foreach_zero_([rows[kind] for rows in (of_x.split(counts), of_out.split(counts)) for kind in others])
-            return None, None, None, None, _left(ctx, of_x), of_out, *of_weight.unbind(), *of_bias.unbind(), *of_gates.split(1)
+            return None, None, None, None, _left(ctx, of_x), None, of_out, *of_weight.unbind(), *of_bias.unbind(), *of_gates.split(1)
         gradient = torch.cat(gradients)
         out, active, share, shares, moved, *weights = ctx.saved_tensors
         members = of_kinds(tuple(sizes), gradient.device, gradient.dtype)[1]
@@ -250,7 +250,7 @@ class Finish(torch.autograd.Function):
         of_weights = [g.t() @ a for g, a in zip(parts, active.split(sizes), strict=True)]
         of_x = _onto_types(gradient - inner, counts, own) if ctx.needs_input_grad[4] else None
         of_out = _onto_types(torch.ops.aten.gelu_backward(of_active, out), counts, own)
-        return None, None, None, None, _left(ctx, of_x), of_out, *of_weights, *(members @ inner).unbind(), *of_gates.split(1)
+        return None, None, None, None, _left(ctx, of_x), None, of_out, *of_weights, *(members @ inner).unbind(), *of_gates.split(1)
 
 
 def _left(ctx: Any, of_x: torch.Tensor | None) -> torch.Tensor | None:
@@ -398,15 +398,15 @@ class HGTConv(Layer):
             rows = [Together.apply(*rows)] if len(rows) > 1 else rows
         linears = [self._linear(self.kqv_lin, kind) for kind in kinds]
         begun = Begun()
-        out = self._in_place(rows, counts, kinds, linears, edge_index_dict) if lying else None
-        out = self._of_rows(rows, counts, kinds, linears, edge_index_dict, begun) if out is None else out
+        found = self._in_place(rows, counts, kinds, linears, edge_index_dict) if lying else None
+        out, end = found or (self._of_rows(rows, counts, kinds, linears, edge_index_dict, begun), [])
         alone = out is None or not all(x.requires_grad for x in rows)
         few = together and rows[0].shape[-1] == self.out_channels
         shared = begun if few and edge_index_dict and rows[0].requires_grad else None  # without edges no gradient comes to the projections
         if out is None:
             out = self._of_projections(rows, counts, kinds, linears, edge_index_dict, shared, lying)
         if few:
-            return self._all_finished(x_dict, kinds, counts, rows if lying else rows[0], out.flatten(1), shared)
+            return self._all_finished(x_dict, kinds, counts, rows if lying else rows[0], out.flatten(1), shared, end)
         return self._finished(x_dict, kinds, counts, out.flatten(1), None if alone else begun)
 
     def _of_projections(
@@ -425,22 +425,29 @@ class HGTConv(Layer):
     def _in_place(
         self, rows: list[torch.Tensor], counts: list[int], kinds: list[str], linears: list[tuple[torch.Tensor, torch.Tensor]],
         edge_index_dict: dict[EdgeType, Any],
-    ) -> torch.Tensor | None:  # fmt: skip
-        """Return the attention of a small graph's nodes from their own rows, without gradients; None where that is not computed so."""
+    ) -> tuple[torch.Tensor, list[torch.Tensor]] | None:  # fmt: skip
+        """Return the attention of a small graph's nodes from their own rows, without gradients; None where that is not computed so.
+
+        And weights, biases and gates of the layer's end, side by side: they are laid with the others, by the same launches.
+        """
         if self.heads > 1 or not edge_index_dict or any(kind[0] not in kinds for kind in self.edge_types):
             return None
-        kernels = by_kind(rows[0], tuple(counts), self.out_channels)
-        weights, biases = zip(*linears, strict=True)
-        if kernels is None or any(x.dtype is not torch.float32 for x in (*weights, *biases)):
+        kernels, own = by_kind(rows[0], tuple(counts), self.out_channels), self.results(kinds)
+        ends = [(*self._linear(self.out_lin, kind), wide(self.skip[kind])) for kind in own]
+        priors = [wide(self.p_rel._parameters[name]) for name in self.edge_names]  # type: ignore[arg-type]
+        groups = [[*group] for group in (*zip(*linears, strict=True), *zip(*ends, strict=True))] + [priors]
+        if kernels is None or any(x.dtype is not torch.float32 for group in groups for x in group):
             return None
         sources, graph = tuple(kinds.index(kind[0]) for kind in self.edge_types), self._edges(kinds, counts, edge_index_dict)
-        relations = wide(self.k_rel.weight), wide(self.v_rel.weight), self._prior().view(-1)
+        end: list[torch.Tensor] = []
 
-        def linear() -> tuple[torch.Tensor, torch.Tensor]:
-            weight, bias, _ = side_by_side(weights, biases)
-            return weight, bias
+        def linear() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+            weight, bias, *end[:], prior = side_by_side(*groups)
+            return weight, bias, prior.view(-1)
 
-        return in_place_attention(graph, kernels, rows, sources, linear, relations, self.options)
+        relations, factor = (wide(self.k_rel.weight), wide(self.v_rel.weight)), 1.0 / math.sqrt(self.out_channels)
+        found = in_place_attention(graph, kernels, rows, sources, linear, relations, factor, self.options)
+        return None if found is None else (found, end)
 
     def _of_rows(
         self, rows: list[torch.Tensor], counts: list[int], kinds: list[str], linears: list[tuple[torch.Tensor, torch.Tensor]],
@@ -526,16 +533,19 @@ class HGTConv(Layer):
 
     def _all_finished(
         self, x_dict: dict[str, torch.Tensor], kinds: list[str], counts: list[int], rows: torch.Tensor | Sequence[torch.Tensor], out: torch.Tensor,
-        begun: Begun | None,
+        begun: Begun | None, end: list[torch.Tensor],
     ) -> dict[str, torch.Tensor]:  # fmt: skip
-        """Return the results of a small graph's destinations, mixed with their own rows; all types lie in one tensor, or each in its own."""
+        """Return the results of a small graph's destinations, mixed with their own rows; all types lie in one tensor, or each in its own.
+
+        `end`: weights, biases and gates, where they are side by side already.
+        """
         own = [kind for kind in kinds if kind in self.dst_node_types]
         if not own:
             return {}
         weights, biases = zip(*(self._linear(self.out_lin, kind) for kind in own), strict=True)
         gates, numbers = [wide(self.skip[kind]) for kind in own], tuple(kinds.index(kind) for kind in own)
         parts: tuple[torch.Tensor, ...] = Finish.apply(
-            tuple(counts), numbers, begun, torch.is_grad_enabled(), rows, out, *weights, *biases, *gates
+            tuple(counts), numbers, begun, torch.is_grad_enabled(), rows, end, out, *weights, *biases, *gates
         )
         return {kind: of_dtype(part, x_dict[kind].dtype) for kind, part in zip(own, parts, strict=True)}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,8 +12,23 @@ from warpwright.domains.rgnn.nn.joined import Joined
 
 TURNS = 2
 """Recordings whose results are lent: of `out = step()` in a loop one is still held while the other runs."""
-OURS = 2
-"""Users of a result's memory when nobody has it: the recording's own tensor, and the object that is asked."""
+
+
+def users(memory: Any) -> int:
+    """Return how many tensors, views and other objects have a piece of memory."""
+    count: int = torch._C._storage_Use_Count(memory._cdata)
+    return count
+
+
+@functools.cache
+def ours() -> int:
+    """Return the users of a result's memory when nobody has it: the recording's tensor and the object that is asked. 0: torch counts otherwise."""
+    x = torch.empty(1)
+    memory = x.untyped_storage()
+    alone, view = users(memory), x[:]
+    both = users(memory)
+    del view
+    return alone if both == alone + 1 and users(memory) == alone else 0
 
 
 class Lent:
@@ -24,7 +40,7 @@ class Lent:
 
     def free(self) -> bool:
         """Has nobody the results? Views of them, and what autograd has saved of them, share their memory and are counted."""
-        return all(torch._C._storage_Use_Count(memory._cdata) <= OURS for memory in self.memories)
+        return all(users(memory) <= ours() for memory in self.memories)
 
     def run(self) -> tuple[torch.Tensor, ...]:
         """Return the results of another run, where they lie."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from warpwright.domains.transpile import ir, vmath
 from warpwright.domains.transpile.analysis import vectorise
@@ -26,6 +26,8 @@ class Callees:
     impure: frozenset[str] = frozenset()
     """They read threadIdx or the like."""
     references: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    stateful: frozenset[str] = frozenset()
+    """Methods of the source's classes that change their object (`classes.stateful`)."""
 
 
 NO_CALLEES = Callees()
@@ -82,8 +84,8 @@ class Device:
     own: frozenset[str]
 
 
-def device(functions: Sequence[Function]) -> Device:
+def device(functions: Sequence[Function], stateful: frozenset[str] = frozenset()) -> Device:
     """Return what there is to know of a program's device functions."""
-    known = callees(functions)
+    known = replace(callees(functions), stateful=stateful)
     own = frozenset(f.name for f in functions)
     return Device(functions, known, synchronising(functions), simple_functions(functions, known), vmath.calls(functions), own)

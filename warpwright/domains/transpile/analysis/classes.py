@@ -12,6 +12,7 @@ from warpwright.domains.transpile.analysis.synchronisation import SYNC_CALLS
 from warpwright.domains.transpile.frontend import scan
 from warpwright.domains.transpile.frontend.scan import Kernel
 from warpwright.domains.transpile.frontend.source import Source
+from warpwright.domains.transpile.integers import LAUNCH
 from warpwright.domains.transpile.ir import Function
 
 _NAME = (
@@ -73,6 +74,46 @@ def _lambdas(text: str) -> list[str]:
     return bodies
 
 
+_METHOD = re.compile(r"\b(operator\s*\(\s*\)|[A-Za-z_]\w*)\s*(\((?:[^()]|\([^()]*\))*\))\s*(?:noexcept\s*)?(?:->\s*[\w:<>*&\s]+?)?\{")
+_NO_METHOD = frozenset(["if", "for", "while", "switch"])
+_DECLARED = re.compile(r"\b(?:const\s+)?[A-Za-z_][\w:<>]*[\s*&]+\w+\s*=(?!=)")
+_ASSIGNS = re.compile(r"(?<![=!<>])=(?!=)|<<=|>>=|\+\+|--")
+
+
+def stateful(source: Source) -> frozenset[str]:
+    """Return the names of methods that change their object, themselves or by one that they call: they are not const, and assign to more than
+    variables that they declare. `operator()` is also that of a lambda that is `mutable`, `operator[]` one that is not const."""
+    bodies: list[tuple[str, str]] = []
+    for start, _, end in source.pieces:
+        text = ir.plain(source.text[start:end])
+        if not re.search(r"\b(struct|class|union)\b|::", text):
+            continue
+        for match in _METHOD.finditer(text):
+            if (name := re.sub(r"\s", "", match[1])) not in _NO_METHOD:
+                bodies.append((name, text[match.end() : scan.closing(text, match.end() - 1, "{}")]))
+    names = {name for name, body in bodies if _ASSIGNS.search(_DECLARED.sub("", body))}
+    if re.search(r"\)\s*(?:__\w+__\s*)*mutable\b", source.text):
+        names.add("operator()")
+    if re.search(r"\boperator\s*\[\s*\]\s*\([^()]*\)\s*(?:noexcept\s*)?\{", source.text):
+        names.add("operator[]")
+    words = [(name, set(re.findall(r"\w+", body))) for name, body in bodies]
+    while new := {name for name, mentioned in words if name not in names and mentioned & names}:
+        names |= new
+    return frozenset(names)
+
+
+_CAPTURES_ALL = re.compile(r"\[\s*[&=]\s*[\],]")
+
+
+def alone(kernel: Function) -> bool:
+    """Say whether a lambda of a kernel asks for the thread and does not capture what it names: `[](int i) { return i + threadIdx.x; }`."""
+    lambdas = (ir.text_of(e) for e in ir.expressions(kernel.body) if e.kind == "lambda")
+    return any(words_of(text.partition("]")[2]) & set(LAUNCH) and not _CAPTURES_ALL.match(text) for text in lambdas)
+
+
+_DEFAULT = re.compile(rf"\b(\w+)\s*\((?:[^()]|\([^()]*\))*=(?:[^(),]|\([^()]*\))*\b(?:{'|'.join(LAUNCH)})\b")
+
+
 @dataclass(frozen=True)
 class Methods:
     """Where kernels meet classes that depend on the thread."""
@@ -85,6 +126,8 @@ class Methods:
     """Whether a function for the device that the host writes down, `[=] __device__ (int i) { ... }`, depends on the thread."""
     pointers: bool = False
     """Whether a device function that does is used as a value."""
+    defaults: frozenset[str] = frozenset()
+    """Functions that ask for the thread in an argument by default, `int f(int i = threadIdx.x)`."""
 
     @classmethod
     def of(cls, source: Source, device: Sequence[Function], impure: frozenset[str]) -> Methods:
@@ -97,7 +140,9 @@ class Methods:
         names = aware(source, impure)
         dependent = LOOKS_AT_THREAD | SYNC_CALLS | impure | names
         lambdas = any(words_of(text) & dependent for text in _lambdas(source.text))
-        return cls(texts, names, lambdas, any(_addressed(name, source.text) for name in sorted(impure)))
+        heads = (source.text[start:brace] for start, brace, _ in source.pieces if brace >= 0)
+        defaults = {match[1] for head in heads if any(name in head for name in LAUNCH) for match in _DEFAULT.finditer(head)}
+        return cls(texts, names, lambdas, any(_addressed(name, source.text) for name in sorted(impure)), frozenset(defaults))
 
     def taken(self, kernel: Kernel, body: str, parsed: Function, own: Set[str]) -> str:
         """Return what a kernel calls that its template takes, where such a thing may depend on the thread; else nothing.
@@ -123,6 +168,14 @@ class Methods:
             if handed := next((objects[one.var] for part in call.children for one in part.walk() if one.var in values and one.var is not None), ""):
                 return handed
         return ""
+
+    def by_default(self, text: str) -> str:
+        """Return which function that asks in an argument by default a kernel's text reaches, itself or by device functions; else nothing."""
+        words, seen = words_of(text) if self.defaults else set(), set[str]()
+        while new := (words & self.texts.keys()) - seen:
+            seen |= new
+            words = words.union(*(words_of(self.texts[name]) for name in new))
+        return next(iter(sorted(words & self.defaults)), "")
 
     def used(self, text: str) -> str:
         """Return which of the classes a kernel's text mentions, itself or in a device function that it mentions; else nothing."""

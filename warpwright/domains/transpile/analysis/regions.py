@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -103,6 +104,12 @@ class Leave:
 Node = Region | Single | Sync | CollectiveNode | Branch | Loop | Masked | MaskedLoop | WarpGroup | Leave
 
 
+_PLAIN = re.compile(
+    r".*\*.*|(volatile )?(((un)?signed )?(bool|char|short|int|long|long long|float|double)|unsigned|u?int\d+_t|size_t|(float|double|u?int)[2-4])"
+)
+"""Types of numbers, vectors and pointers, which a declaration leaves as they are."""
+
+
 @dataclass
 class Plan:
     """A kernel cut into regions, and where each variable lives."""
@@ -127,6 +134,14 @@ class Plan:
     """Arrays in global memory that threads touch by their own number alone (`own_places.py`)."""
     definitions: dict[int, Expr | None] = field(default_factory=dict, init=False, repr=False, compare=False)
     """What `bounds.expand` found variables to be computed from, while `scalars` is what it is."""
+
+    def is_object(self, var: Var) -> bool:
+        """Say whether a variable may be an object that its declaration makes, as `Sum s;` may do."""
+        return not var.reference and _PLAIN.fullmatch(var.type) is None
+
+    def is_room(self, stmt: Stmt) -> bool:
+        """Say whether a statement does nothing but declare a variable that has its place in an array."""
+        return isinstance(stmt, Declare) and stmt.init is None and stmt.var.key in self.arrays | self.lane_arrays and not self.is_object(stmt.var)
 
     def in_order(self, keys: Iterable[int]) -> list[Var]:
         """Return the variables in the order of their declaration."""

@@ -194,7 +194,8 @@ def _object(node: Expr, variables: Mapping[int, Var]) -> int | None:
         return None
     head = node.children[0]
     method = head.kind == "member" and not any("->" in part for part in head.parts if isinstance(part, str))
-    if not method and node.name not in ("operator[]", "operator()", "operator<<", "operator>>"):
+    called = head.kind == "name" and head.var is not None and "dependent" in node.type  # an object of a type that a template leaves open
+    if not method and not called and node.name not in ("operator[]", "operator()", "operator<<", "operator>>"):
         return None
     root = ir.target(head)
     var = variables.get(root.var) if root is not None and root.var is not None else None

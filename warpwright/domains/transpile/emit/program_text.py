@@ -12,6 +12,9 @@ from warpwright.domains.transpile.frontend.text.host_code import function_of
 from warpwright.domains.transpile.launch.runtime_text import ALWAYS, runtime
 from warpwright.native.headers import MARK
 
+BUILD = "c++ -O3 -march=native -std=c++17 -fopenmp -fno-math-errno -fno-trapping-math -fno-strict-aliasing"
+"""How whoever gets the output builds it; gcc is told the last three in the output too."""
+
 
 @dataclass(frozen=True)
 class KernelInfo:
@@ -37,7 +40,7 @@ def assemble(
     body = re.sub(r"\b__shared__\s+(alignas\s*\((?:[^()]|\([^()]*\))*\))", r"\1 __shared__", body)  # C++ has it in front of `thread_local`
     body = re.sub(r"\b(cublas[A-Z]\w*)_v2\b", r"\1", body)
     head = [
-        f"// Written by warpwright transpile from {source.name}. Build with a C++17 compiler: c++ -O3 -march=native -std=c++17 -fopenmp -fno-math-errno -fno-trapping-math -fno-strict-aliasing",  # noqa: E501
+        f"// Written by warpwright transpile from {source.name}. Build with a C++17 compiler: {BUILD}",
     ]
     head += [f"// kernel {k.name} (line {k.line}): tier {k.tier}{f' ({k.reason})' if k.reason else ''}" for k in kernels.values()]
     includes = [f"#include <{name}>" for name in source.includes]
@@ -97,7 +100,7 @@ _OPTIONAL = {
     "vcalls": r"\bww::any_",
     "complex": r"\bcu(Float|Double)?Complex\b|" + _BLAS_LEVELS,
     "half_more": r"\b__(?!(int2half|half2int|float2half|bfloat162int|int2bfloat16|float2bfloat16)_rn|half2int_rz|bfloat162int_rz)"
-    r"(((u?int|u?short|u?ll|float)2(half|bfloat16)|(half|bfloat16)2(u?int|u?short|u?ll|u?char))_r[nzdu]|double2bfloat16|hb(eq|ne|gt|ge|lt|le)2|hne2|h(add|sub|mul|fma)2?_(sat|rn)|hfma2?_relu|h(max|min)_nan"
+    r"(((u?int|u?short|u?ll|float)2(half|bfloat16)|(half|bfloat16)2(u?int|u?short|u?ll|u?char))_r[nzdu]|double2bfloat16|hb?(eq|ne|gt|ge|lt|le)u2?|hisinf|hb(eq|ne|gt|ge|lt|le)2|hne2|h(add|sub|mul|fma)2?_(sat|rn)|hfma2?_relu|h(max|min)_nan"
     r"|(low|high)s?2half2|lowhigh2highlow)\b|\bh2(exp2|log2?|r?sqrt|rcp|sin|cos|floor|ceil)\b",
     "device_more": r"\b__(u?(int|ll)2float_r[duz]|u?ll2double_r[duz]|ull2double_rn|funnelshift_[lr]c|rhadd|uhadd|urhadd|dp2a_(lo|hi)|fns|assume"
     r"|cvta_generic_to_global)\b|\b(r?norm4d|erfc?invf?|normcdfinvf?|cyl_bessel_i[01]f?|ullmax|ullmin)\b",

@@ -87,7 +87,7 @@ class Writer:
             elif (
                 isinstance(stmt, Declare) and stmt.var.key in (self.plan.arrays | self.lane_arrays) and stmt.var.key in self.plan.facts.addressed
             ):
-                lines += [f"{INDENT * self.depth}{stmt.var.name} = {self.printer.expr(stmt.init)};"] if stmt.init is not None else []
+                lines += [f"{INDENT * self.depth}{self.made_again(stmt)}"] if stmt.init is not None or self.plan.is_object(stmt.var) else []
             else:
                 lines += self.printer.statement(stmt, self.depth)
         if self.printer.returned:
@@ -95,9 +95,17 @@ class Writer:
             return [pad + "{", *lines, pad + "}", f"{pad}thread_done_{label}:;"]
         return lines
 
+    def made_again(self, stmt: Declare) -> str:
+        """Return what a declaration means to an object that is there already, in its thread's place of an array: `Range r(0, 4);`, `Sum s;`."""
+        name = stmt.var.name
+        if stmt.init is None:
+            return f"ww::made_again({name});"
+        kind = f"std::decay_t<decltype({name})>" if stmt.direct else ""
+        return f"{name} = {kind}{self.printer.expr(stmt.init)};"
+
     def array_init(self, stmt: Declare) -> list[str]:
         if stmt.init is None:
-            return []
+            return [f"{INDENT * self.depth}{self.made_again(stmt)}"] if self.plan.is_object(stmt.var) else []
         pad, var = INDENT * self.depth, stmt.var
         init = f"{declarator(var, f'{var.name}_init')}{'' if stmt.direct else ' = '}{self.printer.expr(stmt.init)}"
         return [f"{pad}{init};", f"{pad}std::memcpy({var.name}, {var.name}_init, sizeof {var.name});"]

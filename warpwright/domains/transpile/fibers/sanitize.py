@@ -111,7 +111,14 @@ class _Checked(FunctionPrinter):
         if name.startswith("__st") and len(arguments) == 2:
             return f"(*ww::pointed({arguments[0]}, {line}, ww::writes) = {arguments[1]})"
         handed = {id(expr.children[1 + at]) for at in self.references.get(name, ()) if at < len(arguments) and expr.children[0].kind == "name"}
-        return "".join([p if isinstance(p, str) else self.checked(p, "") if id(p) in handed else self.expr(p) for p in expr.parts])
+        return "".join([p if isinstance(p, str) else self.checked(p, "") if id(p) in handed else self.callee(p, expr) for p in expr.parts])
+
+    def callee(self, part: Expr, call: Expr) -> str:
+        """Return a part of a call; of a method the object alone is a place: `ww::at(stacks, i).push` of `stacks[i].push(v)`."""
+        if part is not call.children[0] or part.kind != "member" or len(part.children) != 1 or _arrow(part):
+            return self.expr(part)
+        base = part.children[0]
+        return self.around(part, self.place(base) if self.is_place(base) else self.expr(base))
 
     def written(self, stmt: Stmt, depth: int) -> list[str]:
         pad = INDENT * depth

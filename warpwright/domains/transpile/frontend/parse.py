@@ -334,11 +334,15 @@ class _Reader:
         reference = "REFERENCE" in element.kind.name
         spelled = f"volatile {spelled}" if volatile else spelled
         var = self.add(Var(cursor.location.offset, cursor.spelling, spelled, tuple(dims), space, line, reference, const))
-        inits = [k for k in kids if self.cursors.extent(k)[0] >= at and not kind(k).endswith("_ATTR") and self.cursors.extent(k)[1] <= end]
+        # A constructor's call begins with the variable's name.
+        made = [k for k in kids if kind(k) == "CALL_EXPR" and self.cursors.extent(k)[0] == cursor.location.offset]
+        given = [argument for call in made for argument in self.cursors.children(call)]
+        extents = ((k, self.cursors.extent(k)) for k in [*kids, *given] if not kind(k).endswith("_ATTR"))
+        inits = [k for k, (low, high) in extents if low >= at and high <= end]
         init, direct = self.initialiser(tail, at, end, inits, line)
         if template:  # `Tensor a = b;` is `auto a = Tensor(b);`
-            given: tuple[str | Expr, ...] = (template, "{}") if init is None else (template, init) if direct else (f"{template}(", init, ")")
-            init, direct = Expr("other", given, line), False
+            whole: tuple[str | Expr, ...] = (template, "{}") if init is None else (template, init) if direct else (f"{template}(", init, ")")
+            init, direct = Expr("other", whole, line), False
         return [Declare(var, init, direct, line)]
 
     def deduced(self, cursor: Any, kids: Sequence[Any]) -> str:
@@ -424,7 +428,7 @@ class _Reader:
         """Return the text of [start, end) with the children in their places. `called`: one of a call may be the name of an operator."""
         parts: list[str | Expr] = []
         at = start
-        for (low, high), child in sorted(((self.cursors.extent(c), c) for c in kids), key=lambda pair: pair[0][0]):
+        for (low, high), child in self.in_order(kids):
             if low < at or high > end or high <= low or kind(child).endswith("_ATTR"):
                 continue
             if called and self.names_operator(child):
@@ -436,6 +440,17 @@ class _Reader:
         if at < end:
             parts.append(self.text[at:end])
         return tuple(parts)
+
+    def in_order(self, kids: Sequence[Any]) -> list[tuple[tuple[int, int], Any]]:
+        """Return children with their extents, by where they begin. In the place of a constructor's call that has its class's name in it, which is a
+        child too (`Range(a, b)`), stand the arguments."""
+        each = sorted(((self.cursors.extent(c), c) for c in kids), key=lambda pair: pair[0][0])
+        named = {low for (low, _), child in each if kind(child) == "TYPE_REF"}
+        hidden = [child for (low, _), child in each if low in named and kind(child) == "CALL_EXPR"]
+        if not hidden:
+            return each
+        shown = [pair for pair in each if pair[1] not in hidden]
+        return sorted([*shown, *self.in_order([k for call in hidden for k in self.cursors.children(call)])], key=lambda pair: pair[0][0])
 
     def names_operator(self, cursor: Any) -> bool:
         """Say whether a child of a call is the name of the operator; a conversion around `a[0]` or `a + b` is spelled `operator` too."""

@@ -53,7 +53,7 @@ def _kept() -> Path | None:
         library = Path(cindex.conf.lib._name)  # it takes what it made itself
         size = library.stat().st_size if library.exists() else 0
         facts = (str(STUB), STUB.read_text(), str(about.st_mtime_ns), str(library), str(size), *ARGUMENTS)
-        kept = native.cache_folder() / f"{digest(*facts)}.pch"
+        kept = native.kept_file(f"{digest(*facts)}.pch")
         if not kept.exists():
             unit = cindex.Index.create().parse(str(STUB), args=ARGUMENTS, options=_INCOMPLETE)
             with tempfile.TemporaryDirectory(dir=kept.parent) as folder:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from warpwright.domains.transpile import ir
@@ -43,6 +43,62 @@ def changeable(parameters: Sequence[Var], arguments: Sequence[Expr]) -> set[int]
     given = [ir.target(a) for p, a in zip(parameters, arguments, strict=False) if p.reference]
     given += [ir.target(e.children[0]) for a in arguments for e in a.walk() if e.kind == "unary" and e.name == "&" and e.children]
     return {root.var for root in given if root is not None and root.var is not None}
+
+
+def own(kernel: Function, references: Mapping[str, tuple[int, ...]], stateful: Set[str]) -> set[int]:
+    """Return the parameters of a kernel that it changes, whole or in part: each thread has its own, `p.n += 1` is no other thread's.
+
+    references: function -> which arguments it may change. stateful: methods that change their object, for objects of a type that a template leaves
+    open.
+    """
+    keys = {parameter.key for parameter in kernel.parameters}
+    places = [place for expr in ir.expressions(kernel.body) for place in [*_changed(expr, references, stateful), *_arrays_in(expr)]]
+    for stmt in ir.walk(kernel.body):
+        if isinstance(stmt, Declare) and stmt.init is not None:  # `T& r = p.n;`, `T* a = p.rows;`
+            array = ir.bare(stmt.init).type.endswith("]") and not stmt.var.type.startswith("const ")
+            places += [ir.bare(stmt.init)] if (stmt.var.reference and not stmt.var.const) or array else []
+    return keys & {key for place in places if (key := _stored_in(place, "operator[]" in stateful)) is not None}
+
+
+def _arrays_in(expr: Expr) -> list[Expr]:
+    """Return the arrays inside an expression that become pointers in it: through such a one they may be changed."""
+    taken = expr.children[1:] if expr.kind in ("index", "member") else expr.children
+    return [child for child in taken if child.kind == "member" and child.type.endswith("]")]
+
+
+def _changed(expr: Expr, references: Mapping[str, tuple[int, ...]], stateful: Set[str]) -> list[Expr]:
+    """Return the places that an expression itself may change, or lets be changed: by an address, a reference or a method."""
+    if (assigned := ir.assigned(expr)) is not None:
+        return [assigned]
+    if expr.kind == "unary" and expr.name == "&":
+        return [expr.children[0]]
+    if expr.kind != "call" or not expr.children:
+        return []
+    by_reference = [a for at, a in enumerate(expr.children[1:]) if expr.name == "swap" or at in references.get(expr.name, ())]
+    head = expr.children[0]
+    method = head.kind == "member" or expr.name.startswith("operator") or (head.kind == "name" and head.var is not None)
+    if not method or expr.pure:
+        return by_reference
+    called = ir.text_of(head).rpartition(".")[2].strip() if head.kind == "member" else "operator()"
+    if "dependent" in expr.type and called not in stateful:
+        return by_reference
+    return [*by_reference, head.children[0] if head.kind == "member" and "->" not in "".join(p for p in head.parts if isinstance(p, str)) else head]
+
+
+def _stored_in(place: Expr, elements: bool) -> int | None:
+    """Return the variable that a place is, or is a part of: `p` of `p.n`, `p.rows[1]`; None for what a pointer in it points to. elements: what
+    `p[1]` names, of a type that a template leaves open, may be in p."""
+    while place.kind != "name":
+        if not place.children or (place.kind == "member" and any("->" in part for part in place.parts if isinstance(part, str))):
+            return None
+        base = place.children[0]
+        array = base.type.endswith("]") or (base.kind == "member" and "dependent" in base.type)
+        array = array or (elements and base.kind == "name" and "dependent" in place.type and "*" not in base.type)
+        own_element = place.kind == "call" and place.name == "operator[]" and not place.pure
+        if place.kind not in ("paren", "member") and not (place.kind == "index" and array) and not own_element:
+            return None
+        place = base
+    return place.var
 
 
 def same_place(argument: Expr, changed: set[int], variables: Mapping[int, Var], hold: Hold) -> Expr:

@@ -3,7 +3,7 @@
 - device functions that synchronise are inlined;
 - each warp or block operation stands in a statement of its own: the value is offered, the threads meet, the answer is read;
 - returns become branches (`early_returns.py`);
-- parameters that the kernel changes become variables;
+- parameters that the kernel changes, whole or in part, become variables;
 - loops that count with a variable from outside get one of their own (`counted.py`).
 """
 
@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
+from types import MappingProxyType
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis.synchronisation import BLOCK_VOTES, REDUCTIONS, SHUFFLES, SYNC_CALLS, VOTES
@@ -24,17 +25,21 @@ from warpwright.domains.transpile.passes.variables import counted
 
 
 def normalise(
-    kernel: Function, syncing: Mapping[str, tuple[Function, ...]], others: Mapping[str, tuple[Function, ...]] | None = None
+    kernel: Function,
+    syncing: Mapping[str, tuple[Function, ...]],
+    others: Mapping[str, tuple[Function, ...]] | None = None,
+    references: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
+    stateful: Set[str] = frozenset(),
 ) -> tuple[tuple[Stmt, ...], dict[int, Var]]:
     """Return the kernel's body in normal form, and its variables by key.
 
     syncing: the device functions that synchronise. others: those that may be inlined too, where they take arrays of a thread: in the kernel's own
     text
-    these may be in registers.
+    these may be in registers. references, stateful: as `places.own` takes them.
     """
     kernel = _uncovered(kernel, places.reached(kernel, syncing, others or {}))
     worker = _Normaliser(kernel, syncing, others or {})
-    body = worker.parameters(kernel) + worker.block(kernel.body)
+    body = worker.parameters(kernel, places.own(kernel, references, stateful)) + worker.block(kernel.body)
     body = counted.loops(body, worker.vars, lambda var: worker.fresh(var.name, var.type, var.line), _with_another)
     return early_returns.without(body, worker.fresh, _not), worker.vars
 
@@ -87,11 +92,8 @@ class _Normaliser:
         self.vars[var.key] = var
         return var
 
-    def parameters(self, kernel: Function) -> tuple[Stmt, ...]:
-        """Give each parameter that the kernel assigns to a variable of its own."""
-        changed = {
-            t.var for e in ir.expressions(kernel.body) if (a := ir.assigned(e)) is not None and (t := ir.target(a)) is not None and a.kind == "name"
-        }
+    def parameters(self, kernel: Function, changed: Set[int]) -> tuple[Stmt, ...]:
+        """Give each parameter that the kernel changes a variable of its own."""
         declared: list[Stmt] = []
         for parameter in kernel.parameters:
             if parameter.key in changed:
@@ -271,51 +273,15 @@ class _Normaliser:
     def inline(self, expr: Expr, function: Function, arguments: Sequence[Expr], before: list[Stmt], statement: bool) -> Expr:
         """Put the body of a device function in place of its call."""
         line = expr.line
-        if function.problem:
-            raise DoesNotApply(line, f"{function.name} synchronises and could not be read ({function.problem})")
-        if self.depth > 8:
-            raise DoesNotApply(line, f"{function.name} calls itself and synchronises")
-        if hidden := self.hiding & places.free_names(function):
-            raise DoesNotApply(line, f"{function.name} synchronises, and the kernel has a {min(hidden)} of its own")
+        self.expect_inlinable(function, line)
         *body, last = function.body or (Return(None, line),)
         returns = [s for s in ir.walk(function.body) if isinstance(s, Return)]
         several = len(returns) > 1 or (bool(returns) and returns[0] is not last)
         if not returns or several:
             body.append(last)
         types = self.bindings(expr, function, arguments, line)
-        names: dict[int, Var | Expr] = {}
-        moved = {
-            root.var for e in ir.expressions(function.body) if (a := ir.assigned(e)) is not None and a.kind == "name" and (root := a) is not None
-        }
-        changed = places.changeable(function.parameters, arguments)
-        for parameter, argument in itertools.zip_longest(function.parameters, arguments):
-            if argument is None or parameter is None:
-                raise DoesNotApply(line, f"{function.name} synchronises and is called with default arguments")
-            kind = _substitute(parameter.type, types)
-            if parameter.reference:
-                kind = re.sub(r"\s*&\s*$", "", kind).removeprefix("const ")
-                if not parameter.type.startswith("const") or not places.is_copied(parameter, argument, kind, self.given(argument)):
-                    names[parameter.key] = places.same_place(argument, changed, self.vars, lambda at: self.hold(at, before))
-                    continue
-            elif (array := self.own_array(argument)) is not None and parameter.key not in moved:
-                names[parameter.key] = array
-                continue
-            own = self.fresh(parameter.name, kind, line)
-            before.append(Declare(own, argument, False, line))
-            names[parameter.key] = own
-        again: set[int] = set()
-        for stmt in ir.walk(tuple(body)):
-            if isinstance(stmt, Declare):
-                old = stmt.var
-                place = (function.name, old.key, tuple(sorted(types.items())))
-                if old.space == "shared" and place in self.shared:
-                    names[old.key] = self.shared[place]
-                    again.add(self.shared[place].key)
-                    continue
-                dims = tuple(_substitute(d, types) for d in old.dims)
-                names[old.key] = own = self.fresh(old.name, _substitute(old.type, types), old.line, old.space, dims, old.reference, old.const)
-                if old.space == "shared":
-                    self.shared[place] = own
+        names = self.named_parameters(function, arguments, types, before, line)
+        again = self.named_locals(function, body, types, names)
         change = renamer(names, types)
         renamed = places.shared_once([rename(stmt, change, names) for stmt in body], again)
         result = self.result(function, types, line) if several and returns[0].value is not None else None
@@ -336,6 +302,57 @@ class _Normaliser:
         result = self.fresh(f"{function.name}_value", _substitute(function.returns, types), line)
         before.append(Declare(result, value, False, line))
         return ir.name_of(result, line)
+
+    def expect_inlinable(self, function: Function, line: int) -> None:
+        """Raise DoesNotApply for a function that cannot be put in the place of its call."""
+        if function.problem:
+            raise DoesNotApply(line, f"{function.name} synchronises and could not be read ({function.problem})")
+        if self.depth > 8:
+            raise DoesNotApply(line, f"{function.name} calls itself and synchronises")
+        if hidden := self.hiding & places.free_names(function):
+            raise DoesNotApply(line, f"{function.name} synchronises, and the kernel has a {min(hidden)} of its own")
+
+    def named_parameters(
+        self, function: Function, arguments: Sequence[Expr], types: Mapping[str, str], before: list[Stmt], line: int
+    ) -> dict[int, Var | Expr]:  # fmt: skip
+        """Return what stands for each parameter in the body: the place that was given, or a variable with its value, declared in `before`."""
+        names: dict[int, Var | Expr] = {}
+        moved = {to.var for e in ir.expressions(function.body) if (to := ir.assigned(e)) is not None and to.kind == "name"}
+        changed = places.changeable(function.parameters, arguments)
+        for parameter, argument in itertools.zip_longest(function.parameters, arguments):
+            if argument is None or parameter is None:
+                raise DoesNotApply(line, f"{function.name} synchronises and is called with default arguments")
+            kind = _substitute(parameter.type, types)
+            if parameter.reference:
+                kind = re.sub(r"\s*&\s*$", "", kind).removeprefix("const ")
+                if not parameter.type.startswith("const") or not places.is_copied(parameter, argument, kind, self.given(argument)):
+                    names[parameter.key] = places.same_place(argument, changed, self.vars, lambda at: self.hold(at, before))
+                    continue
+            elif (array := self.own_array(argument)) is not None and parameter.key not in moved:
+                names[parameter.key] = array
+                continue
+            own = self.fresh(parameter.name, kind, line)
+            before.append(Declare(own, argument, False, line))
+            names[parameter.key] = own
+        return names
+
+    def named_locals(self, function: Function, body: Sequence[Stmt], types: Mapping[str, str], names: dict[int, Var | Expr]) -> set[int]:
+        """Add to `names` a variable for each that the body declares; return the keys of shared ones that an earlier call has declared."""
+        again: set[int] = set()
+        for stmt in ir.walk(tuple(body)):
+            if not isinstance(stmt, Declare):
+                continue
+            old = stmt.var
+            place = (function.name, old.key, tuple(sorted(types.items())))
+            if old.space == "shared" and place in self.shared:
+                names[old.key] = self.shared[place]
+                again.add(self.shared[place].key)
+                continue
+            dims = tuple(_substitute(d, types) for d in old.dims)
+            names[old.key] = own = self.fresh(old.name, _substitute(old.type, types), old.line, old.space, dims, old.reference, old.const)
+            if old.space == "shared":
+                self.shared[place] = own
+        return again
 
     def hold(self, at: Expr, before: list[Stmt]) -> Expr:
         """Return a variable with the value that a subscript has before a call."""

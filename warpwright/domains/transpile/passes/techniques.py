@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis.regions import Branch, Loop, Masked, MaskedLoop, Node, Plan, Region, WarpGroup, changed_in
 from warpwright.domains.transpile.analysis.settings import Settings
-from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, Stmt
+from warpwright.domains.transpile.ir import Evaluate, Expr, Stmt
 from warpwright.domains.transpile.passes import trees
 from warpwright.domains.transpile.passes.block_fusion import FusedPrologue
 from warpwright.domains.transpile.passes.loops import warp_invariant
@@ -112,8 +112,7 @@ class _Chooser:
     def side_by_side(self, number: int, stmts: Sequence[Stmt], scope: Scope) -> None:
         if not scope.in_warps or not self.settings.vectors:
             return
-        in_arrays = self.plan.arrays | self.plan.lane_arrays
-        stmts = [s for s in stmts if not (isinstance(s, Declare) and s.init is None and s.var.key in in_arrays)]
+        stmts = [s for s in stmts if not self.plan.is_room(s)]
         if stmts:
             self.warp_regions[number] = warp_region(stmts, scope.masks, self.plan)
 

@@ -1,5 +1,6 @@
 // CUDA's types and device functions in plain C++, shared by all tiers.
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <chrono>
 #include <climits>
@@ -133,8 +134,8 @@ template <class A, class B, class C = std::common_type_t<A, B>, class = std::ena
 constexpr C max(A a, B b) { const C x = a, y = b, r = x > y ? x : y; return y != y ? x : r; }
 template <class A, class B, class C = std::common_type_t<A, B>, class = std::enable_if_t<std::is_arithmetic_v<A> && std::is_arithmetic_v<B>>>
 constexpr C min(A a, B b) { const C x = a, y = b, r = x < y ? x : y; return y != y ? x : r; }
-static inline int umin(unsigned a, unsigned b) { return a < b ? a : b; }
-static inline int umax(unsigned a, unsigned b) { return a > b ? a : b; }
+static inline unsigned umin(unsigned a, unsigned b) { return a < b ? a : b; }
+static inline unsigned umax(unsigned a, unsigned b) { return a > b ? a : b; }
 
 namespace ww {
 template <class To, class From> static inline To bits(From v) {
@@ -146,6 +147,9 @@ template <class To, class From> static inline To bits(From v) {
 template <class T> static inline T largest(std::initializer_list<T> values) { T r = *values.begin(); for (T v : values) r = v > r ? v : r; return r; }
 template <class T> static inline T smallest(std::initializer_list<T> values) { T r = *values.begin(); for (T v : values) r = v < r ? v : r; return r; }
 static inline long up(long a, long b) { return a > 0 ? (a + b - 1) / b : -(-a / b); }  // a / b rounded up, for b > 0
+// What `T x;` does, to an x that is there.
+template <class T> static inline void made_again(T& x) { if constexpr (!std::is_trivially_default_constructible_v<T>) x = T(); }
+template <class T, size_t N> static inline void made_again(T (&x)[N]) { for (T& one : x) made_again(one); }
 // c ? a : b, which gcc turns into no branch.
 template <class T> static inline __attribute__((always_inline)) T chosen(bool c, T a, T b) {
   if constexpr (std::is_arithmetic_v<T> && sizeof(T) == 4) {
@@ -276,19 +280,26 @@ static inline int ww_shuffle_width(unsigned c, bool up) {
   if ((width & (width - 1)) || (up ? c & 31 : (c & (width - 1)) != width - 1)) { std::fprintf(stderr, "expected a shuffle among 1, 2, 4, ... lanes, saw %#x\n", c); std::abort(); }
   return (int)width;
 }
-static inline int __mul24(int a, int b) { return ((a << 8) >> 8) * ((b << 8) >> 8); }
+static inline int __mul24(int a, int b) { return (int)((unsigned)((int)((unsigned)a << 8) >> 8) * (unsigned)((int)((unsigned)b << 8) >> 8)); }
 static inline unsigned __umul24(unsigned a, unsigned b) { return (a & 0xffffffu) * (b & 0xffffffu); }
 static inline int __mulhi(int a, int b) { return (int)(((long long)a * b) >> 32); }
 static inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)(((unsigned long long)a * b) >> 32); }
 static inline long long __mul64hi(long long a, long long b) { return (long long)(((__int128)a * b) >> 64); }
 static inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) { return (unsigned long long)(((unsigned __int128)a * b) >> 64); }
-static inline unsigned __sad(int a, int b, unsigned c) { return (unsigned)(a > b ? a - b : b - a) + c; }
+static inline unsigned __sad(int a, int b, unsigned c) { return (a > b ? (unsigned)a - (unsigned)b : (unsigned)b - (unsigned)a) + c; }
 static inline unsigned __usad(unsigned a, unsigned b, unsigned c) { return (a > b ? a - b : b - a) + c; }
 static inline int __hadd(int a, int b) { return (int)(((long long)a + b) >> 1); }
 static inline int __dp4a(int a, int b, int c) {
-  for (int i = 0; i < 4; ++i) c += (int)(signed char)(a >> (8 * i)) * (int)(signed char)(b >> (8 * i));
+  unsigned sum = (unsigned)c;
+  for (int i = 0; i < 4; ++i) sum += (unsigned)((int)(signed char)(a >> (8 * i)) * (int)(signed char)(b >> (8 * i)));
+  return (int)sum;
+}
+static inline unsigned __dp4a(unsigned a, unsigned b, unsigned c) {
+  for (int i = 0; i < 4; ++i) c += (a >> (8 * i) & 0xff) * (b >> (8 * i) & 0xff);
   return c;
 }
+static inline int __dp4a(char4 a, char4 b, int c) { return __dp4a(ww::bits<int>(a), ww::bits<int>(b), c); }
+static inline unsigned __dp4a(uchar4 a, uchar4 b, unsigned c) { return __dp4a(ww::bits<unsigned>(a), ww::bits<unsigned>(b), c); }
 
 // Reinterpretation and conversion.
 static inline int __float_as_int(float v) { return ww::bits<int>(v); }
@@ -300,11 +311,39 @@ static inline double __longlong_as_double(long long v) { return ww::bits<double>
 static inline int __double2hiint(double v) { return (int)(ww::bits<unsigned long long>(v) >> 32); }
 static inline int __double2loint(double v) { return (int)ww::bits<unsigned long long>(v); }
 static inline double __hiloint2double(int hi, int lo) { return ww::bits<double>(((unsigned long long)(unsigned)hi << 32) | (unsigned)lo); }
+namespace ww {
+// v, a whole number in F, as PTX converts it: what is beyond T is the nearest of T, and NaN is 0, or the highest bit alone where 64 bits take part.
+template <class T, class F> static inline __attribute__((always_inline)) T whole(F v) {
+  constexpr bool wide = sizeof(T) == 8 || sizeof(F) == 8;
+  constexpr F low = (F)std::numeric_limits<T>::min(), above = 2 * (F)(std::numeric_limits<T>::max() / 2 + 1);
+#ifdef __x86_64__
+  if constexpr (std::is_same_v<T, int> && sizeof(F) == 4) {  // its instruction gives the least for all that is beyond an int
+    const int r = v >= above ? std::numeric_limits<int>::max() : (int)v;
+    return v == v ? r : 0;
+  }
+#endif
+  return v >= above ? std::numeric_limits<T>::max() : v >= low ? (T)v : v < low ? std::numeric_limits<T>::min() : wide ? (T)((T)1 << (8 * sizeof(T) - 1)) : (T)0;
+}
+// Half a turn is 1: sines of whole and cosines of odd halves are zero, and large numbers lose nothing.
+template <class F> static inline F sine_of_turns(F v) {
+  const F r = v - 2 * std::nearbyint(v / 2), s = std::sin((F)3.14159265358979323846 * (std::fabs(r) > (F)0.5 ? std::copysign((F)1, r) - r : r));
+  return s == 0 ? std::copysign(s, v) : s;
+}
+template <class F> static inline F cosine_of_turns(F v) { return std::sin((F)3.14159265358979323846 * ((F)0.5 - std::fabs(v - 2 * std::nearbyint(v / 2)))); }
+// exp(v * v) * erfc(v), where the first factor grows beyond its type by its series in 1 / v.
+static inline double scaled_erfc(double v) {
+  if (!(v >= 10)) return std::exp(v * v) * std::erfc(v);
+  const double by = -0.5 / v / v;
+  double sum = 1;
+  for (int k = 15; k > 0; --k) sum = 1 + (2 * k - 1) * by * sum;
+  return 0.56418958354775629 / v * sum;
+}
+}  // namespace ww
 #define WW_ROUNDED(F, T, NAME) \
-  static inline T NAME##_rn(F v) { return (T)std::nearbyint(v); } \
-  static inline T NAME##_rz(F v) { return (T)std::trunc(v); } \
-  static inline T NAME##_ru(F v) { return (T)std::ceil(v); } \
-  static inline T NAME##_rd(F v) { return (T)std::floor(v); }
+  static inline T NAME##_rn(F v) { return ww::whole<T>(std::nearbyint(v)); } \
+  static inline T NAME##_rz(F v) { return ww::whole<T>(std::trunc(v)); } \
+  static inline T NAME##_ru(F v) { return ww::whole<T>(std::ceil(v)); } \
+  static inline T NAME##_rd(F v) { return ww::whole<T>(std::floor(v)); }
 WW_ROUNDED(float, int, __float2int)
 WW_ROUNDED(float, unsigned, __float2uint)
 WW_ROUNDED(float, long long, __float2ll)
@@ -314,7 +353,6 @@ WW_ROUNDED(double, unsigned, __double2uint)
 WW_ROUNDED(double, long long, __double2ll)
 WW_ROUNDED(double, unsigned long long, __double2ull)
 static inline float __int2float_rn(int v) { return (float)v; }
-static inline float __int2float_rz(int v) { return (float)v; }
 static inline float __uint2float_rn(unsigned v) { return (float)v; }
 static inline float __ll2float_rn(long long v) { return (float)v; }
 static inline float __ull2float_rn(unsigned long long v) { return (float)v; }
@@ -362,27 +400,27 @@ static inline float ww_powf(float a, float b) { return std::pow(a, b); }
 #define __sincosf ww_sincosf
 #define __tanhf ww_tanhf
 static inline void ww_sincosf(float v, float* s, float* c) { *s = std::sin(v); *c = std::cos(v); }
-static inline void sincospif(float v, float* s, float* c) { *s = std::sin(v * CUDART_PI_F); *c = std::cos(v * CUDART_PI_F); }
-static inline void sincospi(double v, double* s, double* c) { *s = std::sin(v * CUDART_PI); *c = std::cos(v * CUDART_PI); }
-static inline float sinpif(float v) { return std::sin(v * CUDART_PI_F); }
-static inline float cospif(float v) { return std::cos(v * CUDART_PI_F); }
-static inline double sinpi(double v) { return std::sin(v * CUDART_PI); }
-static inline double cospi(double v) { return std::cos(v * CUDART_PI); }
+static inline void sincospif(float v, float* s, float* c) { *s = ww::sine_of_turns(v); *c = ww::cosine_of_turns(v); }
+static inline void sincospi(double v, double* s, double* c) { *s = ww::sine_of_turns(v); *c = ww::cosine_of_turns(v); }
+static inline float sinpif(float v) { return ww::sine_of_turns(v); }
+static inline float cospif(float v) { return ww::cosine_of_turns(v); }
+static inline double sinpi(double v) { return ww::sine_of_turns(v); }
+static inline double cospi(double v) { return ww::cosine_of_turns(v); }
 static inline float __saturatef(float v) { return v > 0.0f ? (v < 1.0f ? v : 1.0f) : 0.0f; }
 static inline float rsqrtf(float v) { return 1.0f / std::sqrt(v); }
 static inline double rsqrt(double v) { return 1.0 / std::sqrt(v); }
 static inline float rcbrtf(float v) { return 1.0f / std::cbrt(v); }
 static inline double rcbrt(double v) { return 1.0 / std::cbrt(v); }
-static inline float norm3df(float a, float b, float c) { return std::sqrt(a * a + b * b + c * c); }
-static inline double norm3d(double a, double b, double c) { return std::sqrt(a * a + b * b + c * c); }
+static inline float norm3df(float a, float b, float c) { return (float)std::sqrt((double)a * a + (double)b * b + (double)c * c); }  // no square is too large, nor too small
+static inline double norm3d(double a, double b, double c) { return std::hypot(std::hypot(a, b), c); }
 static inline float rnorm3df(float a, float b, float c) { return 1.0f / norm3df(a, b, c); }
 static inline double rnorm3d(double a, double b, double c) { return 1.0 / norm3d(a, b, c); }
-static inline float norm4df(float a, float b, float c, float d) { return std::sqrt(a * a + b * b + c * c + d * d); }
+static inline float norm4df(float a, float b, float c, float d) { return (float)std::sqrt((double)a * a + (double)b * b + (double)c * c + (double)d * d); }
 static inline float rhypotf(float a, float b) { return 1.0f / std::hypot(a, b); }
 static inline float normcdff(float v) { return 0.5f * std::erfc(-v * 0.70710678f); }
 static inline double normcdf(double v) { return 0.5 * std::erfc(-v * 0.70710678118654752); }
-static inline float erfcxf(float v) { return std::exp(v * v) * std::erfc(v); }
-static inline double erfcx(double v) { return std::exp(v * v) * std::erfc(v); }
+static inline float erfcxf(float v) { return (float)ww::scaled_erfc(v); }
+static inline double erfcx(double v) { return ww::scaled_erfc(v); }
 static inline float ww_tanhf(float v) { return std::tanh(v); }
 static inline long long llmin(long long a, long long b) { return a < b ? a : b; }
 static inline long long llmax(long long a, long long b) { return a > b ? a : b; }

@@ -120,7 +120,8 @@ static inline cudaError_t status() {
   if (inside()) return failed() ? cudaErrorLaunchFailure : cudaSuccess;  // a kernel that asks leaves the error to the host
   if (failed()) {
     std::fprintf(stderr, "kernel failed: %s\n", error_text().c_str());
-    last_error() = error_text().rfind("assertion", 0) == 0 ? cudaErrorAssert : cudaErrorLaunchFailure;
+    const auto begins = [](const char* with) { return error_text().rfind(with, 0) == 0; };
+    last_error() = begins("assertion") ? cudaErrorAssert : begins("expected 1 to 1024 threads") ? cudaErrorInvalidConfiguration : begins("expected at most 1024 blocks") ? cudaErrorCooperativeLaunchTooLarge : begins("expected at most") ? cudaErrorInvalidValue : cudaErrorLaunchFailure;
     error_text().clear();
   }
   return last_error();

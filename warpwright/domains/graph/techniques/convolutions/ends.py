@@ -139,14 +139,14 @@ class Ended:
     own = ""
     """Its parameters, as text, in the order of the call's arguments: `into` and `within` follow one another."""
 
-    def __init__(self, end: End | None, statistics: str = "", more: str = "") -> None:
-        """`statistics`: each or all; `more`: text that this function's depends on besides."""
-        self.calls, self.end, self.more = end.calls if end else None, end, more
+    def __init__(self, end: End | None, statistics: str = "") -> None:
+        """`statistics`: each or all."""
+        self.calls, self.end = end.calls if end else None, end
         self.text = self._text("NAME", "LATER") if end else ""
         self._set(statistics)
 
     def _set(self, statistics: str) -> None:
-        known = self.text + statistics + self.more
+        known = self.text + statistics
         self.statistics, self.__name__ = statistics, f"{self.function}_{digest(known)[:8]}" if known else self.function
 
     def _text(self, name: str, later: str) -> str:

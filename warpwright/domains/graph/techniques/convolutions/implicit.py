@@ -175,7 +175,10 @@ def _has_rows(conv: Convolution) -> bool:
 def _covered(node: fx.Node) -> Convolution | None:
     """Return the convolution that the kernel can compute and that is worth it, or None."""
     conv = read(node)
-    if conv is None or _mixed(conv) or conv.flops < _LEAST_FLOPS:
+    if conv is None or _mixed(conv):
+        return None
+    wide = _has_rows(conv) and 4 * math.prod(shape(node)) >= pointwise.LEAST_BYTES  # cutting an image is little beside writing the result
+    if conv.flops < _LEAST_FLOPS and not wide:
         return None
     if conv.groups > 1 and (conv.transposed or shape(conv.weight)[1] % 8 or conv.channels // conv.groups < 8):
         return None
@@ -213,14 +216,12 @@ def _chosen(ir: GraphIR, parts: int) -> list[str]:
 def _weight(found: Found) -> float:
     """Return the operations that a convolution stands for; bytes count as those that take an H200 as long."""
     if isinstance(found, Pointwise):
-        return found.conv.flops + 400.0 * (math.prod(shape(found.x)) + math.prod(shape(found.conv.node)))
+        return found.conv.flops + 400.0 * (math.prod(shape(found.conv.x)) + math.prod(shape(found.conv.node)))
     return float(found.flops)
 
 
 def _kind(found: Found) -> object:
-    if isinstance(found, Pointwise):
-        return pointwise.key(found)
-    conv = found
+    conv = found.conv if isinstance(found, Pointwise) else found
     return conv.sizes, shape(conv.weight), conv.stride, conv.padding, conv.output_padding, conv.dilation, conv.transposed, conv.groups
 
 
@@ -253,9 +254,7 @@ def _emit(e: Edit, found: Found, parts: int, cuts: dict[tuple[fx.Node, int], fx.
     kept = end if end.last is not end.start else None
     behind: tuple[Any, ...] = (list(end.windows), end.kind, None, [])
     if isinstance(found, Pointwise):
-        given, _ = pointwise.insert(e.before(conv.node), found, parts)
-        middle = list(found.middle.operands) if found.middle else []
-        new = e.before(end.last).call(PointwiseConvolution(kept, found.middle), *given, *behind, middle, *end.operands)
+        new = e.before(end.last).call(PointwiseConvolution(kept), *pointwise.insert(e.before(conv.node), conv, parts), *behind, *end.operands)
     else:
         new = e.before(end.last).call(ImplicitConvolution(kept), *_arguments(e.before(conv.node), conv, parts, cuts), *behind, *end.operands)
     if end.moved is not None:
@@ -270,9 +269,11 @@ def _arguments(at: Inserter, conv: Convolution, parts: int, cuts: dict[tuple[fx.
     wide = COLOURS if _has_rows(conv) else width(inputs)
     if (conv.x, wide) not in cuts:
         cuts[conv.x, wide] = at.call(CUT, conv.x, parts, wide)
-    of_tap = shape(cut)[-1]
-    blocks = block_shape(shape(conv.x)[0] * math.prod(conv.out), conv.channels // conv.groups, of_tap, of_tap * math.prod(shape(cut)[2:-1]), parts)
+    of_tap, channels = shape(cut)[-1], conv.channels // conv.groups
+    blocks = block_shape(shape(conv.x)[0] * math.prod(conv.out), channels, of_tap, of_tap * math.prod(shape(cut)[2:-1]), parts)
     blocks[2] = min(blocks[2], of_tap) if _has_rows(conv) else blocks[2]
+    if conv.groups > 1 and channels <= 32:  # a step within a tap, and no more rows than there are
+        blocks = [16 if channels <= 16 else 32, 128, of_tap & -of_tap if 16 <= of_tap & -of_tap <= 64 else 32, 4, 4]
     steps = [list(sizes) for sizes in (conv.kernel, conv.stride, conv.padding, conv.out, conv.dilation)]
     return (conv.x, cuts[conv.x, wide], cut, of_w, conv.bias, parts, *steps, conv.transposed, blocks, conv.groups)
 

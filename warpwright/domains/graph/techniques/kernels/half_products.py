@@ -1,5 +1,5 @@
-"""Products of matrices with float16 operands where TF32 is what the task or its flags permit: both have ten bits of mantissa, and float16 runs twice
-as fast. CUDA only.
+"""Products with parameters by float16 operands where TF32 is what the task or its flags permit: both have ten bits of mantissa, and float16 runs
+twice as fast. CUDA only.
 
     x @ w  ->  (half(x * s) @ half(w * t)) / (s * t)        s a power of two for each row of x, t one for each column of w, worked out on the device
 
@@ -30,10 +30,10 @@ _PRODUCTS = (aten.linear.default, aten.matmul.default, aten.mm.default, aten.add
 _LEAST_FLOPS, _EVEN = 4e9, 8
 """Operations below which the passes cost more than they save, and what sizes are multiples of for a tensor core."""
 _LEAST_INTENSITY = 256
-"""Operations for each number of x, of the result, and of a w that is worked out: below that a pass over them costs more than it saves. A parameter is
-half the bytes in each call."""
-LARGEST = 14
-"""Power of two that the largest element of a row or column is scaled to, at most: float16 ends at 65,504."""
+"""Operations for each number of x and of the result: below that the passes over them cost more than they save."""
+LARGEST, OF_A_PARAMETER = 14, 7
+"""Powers of two that the largest element of a row of x and of a column of w are scaled to, at most: float16 ends at 65,504. The product of both is
+scaled back in two steps, and stays within float32 after the first where x is below 2^100."""
 
 _HALF_PRODUCT = '''
 def half_product(x, w, by_rows):
@@ -78,7 +78,9 @@ class _Product:
 
 @dataclass(frozen=True)
 class HalfProducts:
-    """linear(x, w, b)  ->  half_product(half(x * s), half(w * t)) / (s * t) + b, for every large product of float32 matrices.
+    """linear(x, w, b)  ->  half_product(half(x * s), half(w * t)) / (s * t) + b, for every large product with a float32 parameter.
+
+    A w that is no parameter would be cut in each call: of 4,096 cubed the library's TF32 took 0.35 ms on an H200, and this 0.39.
 
     The verifier allows what TF32 operands would do where the task permits TF32, or the program's flags in products. Elements below 2^-38 of their
     row's largest are lost, and those below 2^-28 have fewer bits. An infinite element makes its row NaN.
@@ -128,35 +130,32 @@ def _is_worth_it(product: _Product) -> bool:
     left, right = shape(product.x), shape(product.w)
     if len(left) < 2 or len(right) < 2 or (len(right) > 2 and left[:-2] != right[:-2]):
         return False
-    rows, k = math.prod(left[:-1]), left[-1]
-    n, batch = right[-2] if product.by_rows else right[-1], math.prod(right[:-2])
-    flops = 2.0 * rows * k * n
-    moved = rows * k + (0 if is_parameter_only(product.w) else batch * k * n) + rows * n
+    rows, k, n = math.prod(left[:-1]), left[-1], right[-2] if product.by_rows else right[-1]
+    flops, moved = 2.0 * rows * k * n, rows * k + rows * n
     even = all(size % _EVEN == 0 for size in (k, n))
-    return even and flops >= _LEAST_FLOPS and flops >= _LEAST_INTENSITY * moved
+    return is_parameter_only(product.w) and even and flops >= _LEAST_FLOPS and flops >= _LEAST_INTENSITY * moved
 
 
 def _replace(e: Edit, node: fx.Node) -> None:
     product = _read(node)
     assert product is not None
     at = e.before(node)
-    x, x_power = _halved(at, product.x, -1)
-    w, w_power = _halved(at, product.w, -1 if product.by_rows else -2)
+    x, of_x = _halved(at, product.x, -1, LARGEST)
+    w, of_w = _halved(at, product.w, -1 if product.by_rows else -2, OF_A_PARAMETER)
     if product.by_rows:
-        w_power = at.call(aten.reshape.default, w_power, [shape(product.w)[0]])
+        of_w = at.call(aten.reshape.default, of_w, [shape(product.w)[0]])
     small = at.call(HALF_PRODUCT, x, w, product.by_rows)
-    back = at.call(aten.exp2.default, at.call(aten.add.Tensor, x_power, w_power))
-    result = at.call(aten.mul.Tensor, small, back)
+    result = at.call(aten.mul.Tensor, at.call(aten.mul.Tensor, small, of_x), of_w)
     e.replace(node, at.call(aten.add.Tensor, result, product.bias) if product.bias is not None else result)
 
 
-def _halved(at: Inserter, tensor: fx.Node, dimension: int) -> tuple[fx.Node, fx.Node]:
-    """Return the tensor in float16, the elements along a dimension times a power of two with which the largest is at most 2^LARGEST; and the powers
+def _halved(at: Inserter, tensor: fx.Node, dimension: int, power: int) -> tuple[fx.Node, fx.Node]:
+    """Return the tensor in float16, the elements along a dimension times a power of two with which the largest is at most 2^power; and the factors
     that undo it, with that dimension kept as one."""
     largest = at.call(aten.clamp_min.default, at.call(aten.amax.default, at.call(aten.abs.default, tensor), [dimension], True), 1e-30)
-    back = at.call(aten.sub.Tensor, at.call(aten.ceil.default, at.call(aten.log2.default, largest)), LARGEST)
+    back = at.call(aten.sub.Tensor, at.call(aten.ceil.default, at.call(aten.log2.default, largest)), power)
     scaled = at.call(aten.mul.Tensor, tensor, at.call(aten.exp2.default, at.call(aten.neg.default, back)))
-    return at.call(aten.to.dtype, scaled, torch.float16), back
+    return at.call(aten.to.dtype, scaled, torch.float16), at.call(aten.exp2.default, back)
 
 
 TECHNIQUES = (HalfProducts(),)

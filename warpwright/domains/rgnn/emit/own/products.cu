@@ -82,10 +82,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 }
 
 // out_p[pair] = scale_p[relation] (x[node of the pair] linear_p^T + bias_p) weight_p[relation] for two parts; rows x by node type, of which a relation has
-// one, `kinds`. Of `linear` [types][3][width][depth] and `bias` the parts are the first and the last. Scale is of the first part, or null.
+// one, `kinds`. Of `linear` [types][3][width][depth] and `bias` the parts are the first and the last. Scale, times `factor`, is of the first part.
 extern "C" __global__ void __launch_bounds__(THREADS, 3)
     pair_products_of_rows(const int* table, const int* of, const int* kinds, Places x, const float* linear, const float* bias, const float* weight_0,
-                          const float* weight_1, const float* scale_0, float* out_0, float* out_1, i64 depth, i64 width) {
+                          const float* weight_1, const float* scale_0, float* out_0, float* out_1, i64 depth, i64 width,
+                          float factor) {
   extern __shared__ __align__(16) float room[];
   uint4* fragments = (uint4*)room;
   float *held = room + 8 * 8 * 32 * 4, *sums = held + ROWS * HELD_PITCH;  // [ROWS][HELD_PITCH], [4][64]
@@ -97,16 +98,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, 3)
   const float* weight = (part ? weight_1 : weight_0) + relation * width * width;
   const float* own_linear = linear + (3 * kind + 2 * part) * width * depth;
   const float* own_bias = bias + (3 * kind + 2 * part) * width;
-  float by = !part && scale_0 ? scale_0[relation] : 1.0f;
+  float by = part ? 1.0f : factor * scale_0[relation];
   put_weight(fragments, weight, (int)width, (int)width, width, 1);
-  for (int at = threadIdx.x; at < 64 * 64; at += THREADS) {  // eight numbers of a row at once, and no more than four threads on a bank
-    int i = (at & 7) + 8 * (at >> 5 & 7), j = (at >> 3 & 3) + 4 * (at >> 8);
-    held[i * HELD_PITCH + j] = i < depth && j < width ? own_linear[j * depth + i] : 0.0f;
-  }
+  int i = (threadIdx.x & 7) + 8 * (threadIdx.x >> 5), j = threadIdx.x >> 3 & 3;  // eight numbers of a row at once, and no more than four threads on a bank
+  float taken[16], added = 0.0f;
+#pragma unroll
+  for (int k = 0; k < 16; ++k) taken[k] = i < depth && j + 4 * k < width ? own_linear[(j + 4 * k) * depth + i] : 0.0f;
+#pragma unroll
+  for (int k = 0; k < 16; ++k) held[i * HELD_PITCH + j + 4 * k] = taken[k];
   int n = threadIdx.x & 63, quarter = threadIdx.x >> 6;
-  float added = 0.0f;
-  for (int j = 16 * quarter; j < 16 * quarter + 16; ++j)
-    if (j < width && n < width) added += own_bias[j] * weight[j * width + n];
+#pragma unroll
+  for (int k = 16 * quarter; k < 16 * quarter + 16; ++k)
+    if (k < width && n < width) added += own_bias[k] * weight[k * width + n];
   sums[64 * quarter + n] = added;
   __syncthreads();
   float result[4][4];

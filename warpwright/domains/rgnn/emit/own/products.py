@@ -6,6 +6,7 @@ the bytes take 13, 17 and 210 from memory. HGT's keys and values are one launch 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,6 +23,12 @@ ROWS, PITCH, THREADS = 64, 80, 256
 """Those of products.cu."""
 SHARED = (8 * 8 * 32 * 4 + ROWS * PITCH) * 4
 """Bytes of a block: the weight's fragments, and the rows."""
+FULL, SET_UP = 396, 3
+"""Blocks of rows that an H200 runs at once, and how long to make a block's weight takes, in times of 64 rows.
+
+So about it fits: with 64 rows a block mutag's 69,500 pairs took 91 us, and bgs' 270,000 with 320 a block 167, where nodes' keys and values took 16
+and 44 and their pairs 36 and 115.
+"""
 BLOCKS, MOST = 800, 16
 """Blocks, about, from which each takes more than 64 rows with one weight; and how many times 64 at most."""
 
@@ -84,15 +91,27 @@ class Composed:
     first: torch.Tensor
     """[relations, width, width]: what comes after the first third, and after the last."""
     last: torch.Tensor
-    scale: torch.Tensor | None
-    """What the relations' first is multiplied by [relations]."""
+    scale: torch.Tensor
+    """What the relations' first is multiplied by [relations], and by `factor`."""
     kinds: torch.Tensor
     """The type of each relation's sources, int32."""
+    factor: float = 1.0
+
+
+@functools.lru_cache(maxsize=256)
+def steps_of_block(pairs: int, relations: int) -> int:
+    """Return how many times 64 pairs a block takes that makes its weight first: those that are done soonest, with one of a relation half full."""
+
+    def time(steps: int) -> float:
+        blocks, each = 2 * (pairs / (ROWS * steps) + relations / 2), SET_UP + steps
+        return each if blocks <= FULL else each * (blocks / FULL + 0.5)
+
+    return min(range(1, MOST + 1), key=time)
 
 
 def fits(of: Composed) -> bool:
     """Does the kernel take these weights?"""
-    tensors, width = [x for x in (of.linear, of.bias, of.first, of.last, of.scale) if x is not None], of.first.shape[2]
+    tensors, width = (of.linear, of.bias, of.first, of.last, of.scale), of.first.shape[2]
     plain = all(x.dtype is torch.float32 and x.is_contiguous() for x in tensors)
     return plain and of.first.shape == of.last.shape and all(0 < n <= WIDEST and n % 4 == 0 for n in (width, of.linear.shape[2]))
 
@@ -101,10 +120,10 @@ def composed(launch: Launch, index: Index, rows: bytes, of: Composed, each: int 
     """Return both rows of all pairs [pairs, width] for the nodes' own rows, which lie at `rows` (kinds.places). `each`: pairs of a block."""
     pairs, width, depth = index.rows[Domain.PAIR_SRC], of.first.shape[2], of.linear.shape[2]
     keys, values = of.linear.new_empty(2, pairs, width)
-    table = table_of(index, each)
+    table = table_of(index, each or ROWS * steps_of_block(pairs, index.relations))
     if pairs:
         given = of.linear, of.bias, of.first, of.last, of.scale, keys, values
-        launch(table.shape[0] * 2, table, index.lift(Domain.SRC, Domain.PAIR_SRC), of.kinds, rows, *given, depth, width)
+        launch(table.shape[0] * 2, table, index.lift(Domain.SRC, Domain.PAIR_SRC), of.kinds, rows, *given, depth, width, of.factor)
     return keys, values
 
 
@@ -157,18 +176,18 @@ def right_of_rows(launch: Launch, device: torch.device) -> bool:
         shapes = (120, depth), (2, 3 * width, depth), (2, 3 * width), (4, width, width), (4, width, width), (4,)
         x, linear, bias, first, last, scale = (torch.randn(*shape, generator=random) for shape in shapes)
         parts = [part.clone() for part in x.to(device).split(counts)]
-        on_device = [y.to(device) for y in (linear, bias, first, last, scale, types.int())]
-        given = Composed(*on_device)
+        a, b, c, d, e, f = (y.to(device) for y in (linear, bias, first, last, scale, types.int()))
+        given = Composed(a, b, c, d, e, f, factor=0.5)
         found += composed(launch, index, Kinds((), counts).places_of(parts), given, 2 * ROWS)
         thirds = linear.double().view(2, 3, width, depth)[types], bias.double().view(2, 3, width)[types]
-        for place, after in ((0, first.double() * scale.double()[:, None, None]), (2, last.double())):
+        for place, after in ((0, 0.5 * first.double() * scale.double()[:, None, None]), (2, last.double())):
             own = torch.einsum("pi,poi->po", x.double()[of], thirds[0][relation, place]) + thirds[1][relation, place]
             wanted.append(torch.einsum("po,pon->pn", own, after[relation]))
     return all(float((a.double().cpu() - b).norm()) <= 1e-5 * float(b.norm()) for a, b in zip(found, wanted, strict=True))
 
 
 OF_ROWS = Own(
-    "products.cu", "pair_products_of_rows", ("P", "P", "P", STRUCT, *"P" * 7, "q", "q"), THREADS, SHARED + 4 * 64 * 4, right_of_rows,
+    "products.cu", "pair_products_of_rows", ("P", "P", "P", STRUCT, *"P" * 7, "q", "q", "f"), THREADS, SHARED + 4 * 64 * 4, right_of_rows,
     "rows of pairs from nodes' rows", ("tensor.cu",),
 )  # fmt: skip
 KERNEL = Own("products.cu", "pair_products", "P" * 12 + "q" * 3, THREADS, SHARED, right_on, "rows of pairs", ("tensor.cu",))

@@ -130,7 +130,7 @@ HD int __popc(unsigned); HD int __popcll(unsigned long long); HD int __clz(int);
 HD unsigned long long __brevll(unsigned long long); HD unsigned __funnelshift_l(unsigned, unsigned, unsigned); HD unsigned __funnelshift_r(unsigned, unsigned, unsigned);
 HD unsigned __byte_perm(unsigned, unsigned, unsigned); HD unsigned ww_permuted(unsigned, unsigned, unsigned); HD int ww_shuffle_width(unsigned, bool); HD int __mul24(int, int); HD unsigned __umul24(unsigned, unsigned); HD int __mulhi(int, int); HD unsigned __umulhi(unsigned, unsigned);
 HD long long __mul64hi(long long, long long); HD unsigned long long __umul64hi(unsigned long long, unsigned long long); HD unsigned __sad(int, int, unsigned); HD unsigned __usad(unsigned, unsigned, unsigned);
-HD int __dp4a(int, int, int); HD int __hadd(int, int);
+HD int __dp4a(int, int, int); HD unsigned __dp4a(unsigned, unsigned, unsigned); HD int __dp4a(char4, char4, int); HD unsigned __dp4a(uchar4, uchar4, unsigned); HD int __hadd(int, int);
 #define V1(N) HD unsigned N##2(unsigned); HD unsigned N##4(unsigned);
 #define V2(N) HD unsigned N##2(unsigned, unsigned); HD unsigned N##4(unsigned, unsigned);
 #define VC(N) V2(__vcmp##N) V2(__vset##N)

@@ -146,7 +146,7 @@ def region_form(stmts: Sequence[Stmt], scope: Scope) -> Form:
 def _turned(stmts: Sequence[Stmt], scope: Scope) -> Form | None:
     """Return a region for a block in another shape, as a whole or in parts; None where no shape is better."""
     straight = replace(scope, turns=False)
-    kept = [s for s in stmts if not (isinstance(s, Declare) and s.init is None and s.var.key in scope.plan.arrays)]
+    kept = [s for s in stmts if not scope.plan.is_room(s)]
     whole = _shaped(kept, straight)
     if whole is not None:
         return whole
@@ -170,8 +170,7 @@ def _shaped(stmts: Sequence[Stmt], scope: Scope) -> Form | None:
 def loop_form(stmts: Sequence[Stmt], scope: Scope) -> Form:
     """Return how the statements are written as a loop over threads."""
     plan = scope.plan
-    in_arrays = plan.arrays | plan.lane_arrays
-    stmts = [s for s in stmts if not (isinstance(s, Declare) and s.init is None and s.var.key in in_arrays)]
+    stmts = [s for s in stmts if not plan.is_room(s)]
     if not stmts:
         return Parts()
     if scope.vectors and not scope.masks:

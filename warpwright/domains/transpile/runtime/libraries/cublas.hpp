@@ -18,6 +18,23 @@ enum cublasDiagType_t { CUBLAS_DIAG_NON_UNIT, CUBLAS_DIAG_UNIT };
 enum cublasSideMode_t { CUBLAS_SIDE_LEFT, CUBLAS_SIDE_RIGHT };
 typedef cudaDataType_t cudaDataType;
 enum cudaEmulationMantissaControl { CUDA_EMULATION_MANTISSA_CONTROL_DYNAMIC, CUDA_EMULATION_MANTISSA_CONTROL_FIXED };
+namespace ww {
+// The length of the vector of at(0) to at(n - 1). Where the squares leave the range of a double, once more with all divided by the largest, as BLAS does.
+template <class At> static double length_of(long n, At at) {
+  double sum = 0, most = 0;
+  for (long i = 0; i < n; ++i) sum += (double)at(i) * (double)at(i);
+  if (sum >= 1e-290 && sum <= std::numeric_limits<double>::max()) return std::sqrt(sum);
+  for (long i = 0; i < n; ++i) {
+    const double size = std::fabs((double)at(i));
+    if (size != size) return size;
+    most = size > most ? size : most;
+  }
+  if (most == 0 || most > std::numeric_limits<double>::max()) return most;
+  sum = 0;
+  for (long i = 0; i < n; ++i) { const double part = (double)at(i) / most; sum += part * part; }
+  return most * std::sqrt(sum);
+}
+}  // namespace ww
 static inline cublasStatus_t cublasCreate(cublasHandle_t* handle) { static char one; *handle = (cublasHandle_t)(void*)&one; return CUBLAS_STATUS_SUCCESS; }
 static inline cublasStatus_t cublasDestroy(cublasHandle_t) { return CUBLAS_STATUS_SUCCESS; }
 static inline cublasStatus_t cublasSetStream(cublasHandle_t, cudaStream_t) { return CUBLAS_STATUS_SUCCESS; }
@@ -190,7 +207,7 @@ template <class T> static T* first_of(T* x, long n, int by) { return by < 0 ? x 
   static inline cublasStatus_t cublas##LETTER##copy(cublasHandle_t, int n, const T* x, int by_x, T* y, int by_y) { x = ww::first_of(x, n, by_x), y = ww::first_of(y, n, by_y); for (long i = 0; i < n; ++i) y[i * by_y] = x[i * by_x]; return CUBLAS_STATUS_SUCCESS; } \
   static inline cublasStatus_t cublas##LETTER##swap(cublasHandle_t, int n, T* x, int by_x, T* y, int by_y) { x = ww::first_of(x, n, by_x), y = ww::first_of(y, n, by_y); for (long i = 0; i < n; ++i) std::swap(y[i * by_y], x[i * by_x]); return CUBLAS_STATUS_SUCCESS; } \
   static inline cublasStatus_t cublas##LETTER##dot(cublasHandle_t, int n, const T* x, int by_x, const T* y, int by_y, T* r) { x = ww::first_of(x, n, by_x), y = ww::first_of(y, n, by_y); double s = 0; for (long i = 0; i < n; ++i) s += (double)x[i * by_x] * y[i * by_y]; *r = (T)s; return CUBLAS_STATUS_SUCCESS; } \
-  static inline cublasStatus_t cublas##LETTER##nrm2(cublasHandle_t, int n, const T* x, int by_x, T* r) { double s = 0; for (long i = 0; i < n && by_x > 0; ++i) s += (double)x[i * by_x] * x[i * by_x]; *r = (T)std::sqrt(s); return CUBLAS_STATUS_SUCCESS; } \
+  static inline cublasStatus_t cublas##LETTER##nrm2(cublasHandle_t, int n, const T* x, int by_x, T* r) { *r = (T)ww::length_of(by_x > 0 ? n : 0, [=](long i) { return x[i * by_x]; }); return CUBLAS_STATUS_SUCCESS; } \
   static inline cublasStatus_t cublas##LETTER##asum(cublasHandle_t, int n, const T* x, int by_x, T* r) { double s = 0; for (long i = 0; i < n && by_x > 0; ++i) s += std::fabs((double)x[i * by_x]); *r = (T)s; return CUBLAS_STATUS_SUCCESS; } \
   static inline cublasStatus_t cublasI##I_LETTER##amax(cublasHandle_t, int n, const T* x, int by_x, int* r) { int b = 0; for (int i = 1; i < n; ++i) if (std::fabs(x[(long)i * by_x]) > std::fabs(x[(long)b * by_x])) b = i; *r = n > 0 && by_x > 0 ? b + 1 : 0; return CUBLAS_STATUS_SUCCESS; } \
   static inline cublasStatus_t cublasI##I_LETTER##amin(cublasHandle_t, int n, const T* x, int by_x, int* r) { int b = 0; for (int i = 1; i < n; ++i) if (std::fabs(x[(long)i * by_x]) < std::fabs(x[(long)b * by_x])) b = i; *r = n > 0 && by_x > 0 ? b + 1 : 0; return CUBLAS_STATUS_SUCCESS; }

@@ -254,7 +254,7 @@ template <class T> static cublasStatus_t modified_rotation(T* d1, T* d2, T* x1, 
   static inline cublasStatus_t cublas##LETTER##swap(cublasHandle_t, int n, U* x, int by_x, U* y, int by_y) { x = ww::first_of(x, n, by_x), y = ww::first_of(y, n, by_y); for (long i = 0; i < n; ++i) std::swap(y[i * by_y], x[i * by_x]); return CUBLAS_STATUS_SUCCESS; } \
   static inline cublasStatus_t cublas##LETTER##dotu(cublasHandle_t, int n, const U* x, int by_x, const U* y, int by_y, U* r) { using namespace ww::blas_levels; using T = TYPE; const T *from_x = ww::first_of(WW_IN(x), n, by_x), *from_y = ww::first_of(WW_IN(y), n, by_y); Z s = 0; for (long i = 0; i < n; ++i) s += (Z)from_x[i * by_x] * (Z)from_y[i * by_y]; *WW_OUT(r) = (T)s; return CUBLAS_STATUS_SUCCESS; } \
   static inline cublasStatus_t cublas##LETTER##dotc(cublasHandle_t, int n, const U* x, int by_x, const U* y, int by_y, U* r) { using namespace ww::blas_levels; using T = TYPE; const T *from_x = ww::first_of(WW_IN(x), n, by_x), *from_y = ww::first_of(WW_IN(y), n, by_y); Z s = 0; for (long i = 0; i < n; ++i) s += conj((Z)from_x[i * by_x]) * (Z)from_y[i * by_y]; *WW_OUT(r) = (T)s; return CUBLAS_STATUS_SUCCESS; } \
-  static inline cublasStatus_t cublas##NORM_LETTERS##nrm2(cublasHandle_t, int n, const U* x, int by, R* r) { using namespace ww::blas_levels; using T = TYPE; double s = 0; for (long i = 0; i < n && by > 0; ++i) s += std::norm((Z)WW_IN(x)[i * by]); *r = (R)std::sqrt(s); return CUBLAS_STATUS_SUCCESS; } \
+  static inline cublasStatus_t cublas##NORM_LETTERS##nrm2(cublasHandle_t, int n, const U* x, int by, R* r) { using namespace ww::blas_levels; using T = TYPE; *r = (R)ww::length_of(by > 0 ? 2l * n : 0, [=](long i) { const Z z = (Z)WW_IN(x)[i / 2 * by]; return i % 2 ? std::imag(z) : std::real(z); }); return CUBLAS_STATUS_SUCCESS; } \
   static inline cublasStatus_t cublas##NORM_LETTERS##asum(cublasHandle_t, int n, const U* x, int by, R* r) { using namespace ww::blas_levels; using T = TYPE; double s = 0; for (long i = 0; i < n && by > 0; ++i) s += size_of<Z>((Z)WW_IN(x)[i * by]); *r = (R)s; return CUBLAS_STATUS_SUCCESS; } \
   static inline cublasStatus_t cublasI##I_LETTER##amax(cublasHandle_t, int n, const U* x, int by, int* r) { using namespace ww::blas_levels; using T = TYPE; int b = 0; for (int i = 1; i < n && by > 0; ++i) if (size_of(WW_IN(x)[(long)i * by]) > size_of(WW_IN(x)[(long)b * by])) b = i; *r = n > 0 && by > 0 ? b + 1 : 0; return CUBLAS_STATUS_SUCCESS; } \
   static inline cublasStatus_t cublasI##I_LETTER##amin(cublasHandle_t, int n, const U* x, int by, int* r) { using namespace ww::blas_levels; using T = TYPE; int b = 0; for (int i = 1; i < n && by > 0; ++i) if (size_of(WW_IN(x)[(long)i * by]) < size_of(WW_IN(x)[(long)b * by])) b = i; *r = n > 0 && by > 0 ? b + 1 : 0; return CUBLAS_STATUS_SUCCESS; } \
@@ -325,9 +325,7 @@ static inline cublasStatus_t cublasScalEx(cublasHandle_t, int n, const void* alp
 static inline cublasStatus_t cublasNrm2Ex(cublasHandle_t, int n, const void* x, cudaDataType_t kind_x, int by, void* r, cudaDataType_t kind_r, cudaDataType_t) {
   using namespace ww::blas_levels;
   if (!known(kind_x) || !known(kind_r)) return CUBLAS_STATUS_NOT_SUPPORTED;
-  double s = 0;
-  for (long i = 0; i < n && by > 0; ++i) s += std::norm(got(x, kind_x, i * by));
-  put(r, kind_r, 0, std::sqrt(s));
+  put(r, kind_r, 0, ww::length_of(by > 0 ? 2l * n : 0, [=](long i) { const auto z = got(x, kind_x, i / 2 * by); return i % 2 ? std::imag(z) : std::real(z); }));
   return CUBLAS_STATUS_SUCCESS;
 }
 static inline cublasStatus_t cublasDotEx(cublasHandle_t, int n, const void* x, cudaDataType_t kind_x, int by_x, const void* y, cudaDataType_t kind_y, int by_y, void* r, cudaDataType_t kind_r, cudaDataType_t) {

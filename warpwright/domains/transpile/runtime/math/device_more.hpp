@@ -26,7 +26,7 @@ static inline double erf_inverse(double p) {
 }  // namespace ww
 #define WW_TO(I, FROM, F, TO, MODE, LETTER) static inline F __##FROM##2##TO##_r##MODE(I v) { return ww::directed<F>((long double)v, LETTER); }
 #define WW_DIRECTED(I, FROM, F, TO) WW_TO(I, FROM, F, TO, d, 'd') WW_TO(I, FROM, F, TO, u, 'u')
-WW_DIRECTED(int, int, float, float) WW_DIRECTED(unsigned, uint, float, float) WW_TO(unsigned, uint, float, float, z, 'z') WW_DIRECTED(long long, ll, float, float) WW_TO(long long, ll, float, float, z, 'z')
+WW_DIRECTED(int, int, float, float) WW_TO(int, int, float, float, z, 'z') WW_DIRECTED(unsigned, uint, float, float) WW_TO(unsigned, uint, float, float, z, 'z') WW_DIRECTED(long long, ll, float, float) WW_TO(long long, ll, float, float, z, 'z')
 WW_DIRECTED(unsigned long long, ull, float, float) WW_TO(unsigned long long, ull, float, float, z, 'z') WW_DIRECTED(long long, ll, double, double) WW_TO(long long, ll, double, double, z, 'z')
 WW_DIRECTED(unsigned long long, ull, double, double) WW_TO(unsigned long long, ull, double, double, z, 'z') WW_TO(unsigned long long, ull, double, double, n, 'n')
 #undef WW_TO
@@ -40,6 +40,10 @@ static inline int __dp2a_lo(int a, int b, int c) { return (int)((unsigned)c + (u
 static inline int __dp2a_hi(int a, int b, int c) { return __dp2a_lo(a, b >> 16, c); }
 static inline unsigned __dp2a_lo(unsigned a, unsigned b, unsigned c) { return c + (a & 0xffff) * (b & 0xff) + (a >> 16) * (b >> 8 & 0xff); }
 static inline unsigned __dp2a_hi(unsigned a, unsigned b, unsigned c) { return __dp2a_lo(a, b >> 16, c); }
+static inline int __dp2a_lo(short2 a, char4 b, int c) { return __dp2a_lo(ww::bits<int>(a), ww::bits<int>(b), c); }
+static inline int __dp2a_hi(short2 a, char4 b, int c) { return __dp2a_hi(ww::bits<int>(a), ww::bits<int>(b), c); }
+static inline unsigned __dp2a_lo(ushort2 a, uchar4 b, unsigned c) { return __dp2a_lo(ww::bits<unsigned>(a), ww::bits<unsigned>(b), c); }
+static inline unsigned __dp2a_hi(ushort2 a, uchar4 b, unsigned c) { return __dp2a_hi(ww::bits<unsigned>(a), ww::bits<unsigned>(b), c); }
 static inline unsigned __fns(unsigned mask, unsigned base, int offset) {  // where the n-th bit is set from a place on; ~0 where there is none
   if (offset == 0) return base < 32 && (mask >> base & 1) ? base : 0xffffffffu;
   int left = offset < 0 ? -offset : offset;

@@ -32,6 +32,12 @@ template <class W> static inline float odd_float(W v) {
   if ((W)r == v || v != v || (bits<unsigned>(r) & 1u)) return r;
   return bits<float>(bits<unsigned>(r) + (std::fabs((W)r) < std::fabs(v) ? 1u : ~0u));
 }
+// v in float, from which it is rounded once more: an odd one where v may have more bits than a float. Halves end before whole numbers do.
+template <bool wide, class T> static inline float to_round(T v) {
+  if constexpr (std::is_same_v<T, double> || std::is_same_v<T, long double>) return odd_float(v);
+  else if constexpr (wide && std::is_integral_v<T> && sizeof(T) >= 4) return odd_float((std::conditional_t<sizeof(T) == 4, double, long double>)v);
+  else return (float)v;
+}
 static inline unsigned short float_to_bfloat(float f) {
   const unsigned u = bits<unsigned>(f);
   if ((u & 0x7fffffffu) > 0x7f800000u) return (unsigned short)((u >> 16) | 0x40u);
@@ -46,14 +52,15 @@ static inline float bfloat_to_float(unsigned short h) { return bits<float>((unsi
   static inline R operator SIGN(NAME a, A b) { return R((float)a SIGN (std::conditional_t<std::is_floating_point_v<A>, A, float>)b); } \
   template <class A, class R = std::conditional_t<std::is_floating_point_v<A>, A, NAME>, class = std::enable_if_t<std::is_arithmetic_v<A>>> \
   static inline R operator SIGN(A a, NAME b) { return R((std::conditional_t<std::is_floating_point_v<A>, A, float>)a SIGN (float)b); }
-#define WW_SMALL_FLOAT(NAME, TO, FROM) \
+#define WW_SMALL_FLOAT(NAME, TO, FROM, WIDE) \
   struct NAME##_raw { unsigned short x; }; \
   struct NAME { \
     unsigned short stored; \
     NAME() = default; \
     NAME(NAME##_raw raw) : stored(raw.x) {} \
     operator NAME##_raw() const { return {stored}; } \
-    template <class T, class = std::enable_if_t<std::is_arithmetic_v<T> || (!std::is_same_v<T, NAME> && std::is_class_v<T> && std::is_convertible_v<T, float>)>> NAME(T v) : stored(TO((float)v)) {} \
+    template <class T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0> NAME(T v) : stored(TO(ww::to_round<WIDE>(v))) {} \
+    template <class T, std::enable_if_t<!std::is_same_v<T, NAME> && std::is_class_v<T> && std::is_convertible_v<T, float>, int> = 0> explicit NAME(T v) : stored(TO((float)v)) {} \
     operator float() const { return FROM(stored); } \
     NAME& operator+=(NAME o) { return *this = NAME((float)*this + (float)o); } \
     NAME& operator-=(NAME o) { return *this = NAME((float)*this - (float)o); } \
@@ -72,8 +79,8 @@ static inline float bfloat_to_float(unsigned short h) { return bits<float>((unsi
   static inline NAME##2_ operator+(NAME##2_ a, NAME##2_ b) { return {a.x + b.x, a.y + b.y}; } \
   static inline NAME##2_ operator-(NAME##2_ a, NAME##2_ b) { return {a.x - b.x, a.y - b.y}; } \
   static inline NAME##2_ operator*(NAME##2_ a, NAME##2_ b) { return {a.x * b.x, a.y * b.y}; }
-WW_SMALL_FLOAT(__half, ww::float_to_half, ww::half_to_float)
-WW_SMALL_FLOAT(__nv_bfloat16, ww::float_to_bfloat, ww::bfloat_to_float)
+WW_SMALL_FLOAT(__half, ww::float_to_half, ww::half_to_float, false)
+WW_SMALL_FLOAT(__nv_bfloat16, ww::float_to_bfloat, ww::bfloat_to_float, true)
 using half = __half;
 using half2 = __half2_;
 using __half2 = __half2_;
@@ -98,7 +105,7 @@ using __nv_bfloat162 = __nv_bfloat162_;
   static inline bool __hlt(T a, T b) { return (float)a < (float)b; } \
   static inline bool __hle(T a, T b) { return (float)a <= (float)b; } \
   static inline bool __heq(T a, T b) { return (float)a == (float)b; } \
-  static inline bool __hne(T a, T b) { return (float)a != (float)b; } \
+  static inline bool __hne(T a, T b) { return (float)a < (float)b || (float)a > (float)b; } /* of a NaN not */ \
   static inline bool __hisnan(T a) { return std::isnan((float)a); } \
   static inline T hexp(T a) { return T(std::exp((float)a)); } \
   static inline T hlog(T a) { return T(std::log((float)a)); } \
@@ -137,8 +144,8 @@ static inline __half __float2half(float v) { return v; }
 static inline __half __float2half_rn(float v) { return v; }
 static inline __half __double2half(double v) { return ww::odd_float(v); }
 static inline __half __int2half_rn(int v) { return (float)v; }
-static inline int __half2int_rn(__half v) { return (int)std::nearbyint((float)v); }
-static inline int __half2int_rz(__half v) { return (int)(float)v; }
+static inline int __half2int_rn(__half v) { return __float2int_rn(v); }
+static inline int __half2int_rz(__half v) { return __float2int_rz(v); }
 static inline __half2 __floats2half2_rn(float a, float b) { return {a, b}; }
 static inline __half2 __float22half2_rn(float2 v) { return {v.x, v.y}; }
 static inline __half2 __float2half2_rn(float v) { return {v, v}; }
@@ -154,9 +161,9 @@ static inline unsigned short __half_as_ushort(__half v) { return v.stored; }
 static inline __half __ushort_as_half(unsigned short v) { __half h; h.stored = v; return h; }
 static inline unsigned short __bfloat16_as_ushort(__nv_bfloat16 v) { return v.stored; }
 static inline __nv_bfloat16 __ushort_as_bfloat16(unsigned short v) { __nv_bfloat16 h; h.stored = v; return h; }
-static inline int __bfloat162int_rn(__nv_bfloat16 v) { return (int)std::nearbyint((float)v); }
-static inline int __bfloat162int_rz(__nv_bfloat16 v) { return (int)(float)v; }
-static inline __nv_bfloat16 __int2bfloat16_rn(int v) { return (float)v; }
+static inline int __bfloat162int_rn(__nv_bfloat16 v) { return __float2int_rn(v); }
+static inline int __bfloat162int_rz(__nv_bfloat16 v) { return __float2int_rz(v); }
+static inline __nv_bfloat16 __int2bfloat16_rn(int v) { return v; }
 static inline __nv_bfloat162 __bfloat162bfloat162(__nv_bfloat16 v) { return {v, v}; }
 static inline __nv_bfloat162 __halves2bfloat162(__nv_bfloat16 a, __nv_bfloat16 b) { return {a, b}; }
 static inline __nv_bfloat16 __low2bfloat16(__nv_bfloat162 v) { return v.x; }

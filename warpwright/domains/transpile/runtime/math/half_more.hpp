@@ -13,16 +13,10 @@ template <class T> static T small_float(long double v, char mode) {
   else r.stored = (unsigned short)(away ? r.stored + 1 : r.stored - 1);
   return r;
 }
-template <class I> static I whole(double v, char mode) {  // NaN is 0, of 64 bits the highest bit alone; what is outside of the type its nearest
-  const double r = mode == 'n' ? std::nearbyint(v) : mode == 'z' ? std::trunc(v) : mode == 'd' ? std::floor(v) : std::ceil(v);
-  if (r != r) return sizeof(I) == 8 ? (I)(1ull << 63) : 0;
-  if (r >= -(double)std::numeric_limits<I>::min() && std::is_signed_v<I>) return std::numeric_limits<I>::max();
-  if (!std::is_signed_v<I> && r >= 2.0 * ((double)(std::numeric_limits<I>::max() / 2) + 1)) return std::numeric_limits<I>::max();
-  return r <= (double)std::numeric_limits<I>::min() ? std::numeric_limits<I>::min() : (I)r;
-}
+template <class I> static I whole_by(float v, char mode) { return whole<I>(mode == 'n' ? std::nearbyint(v) : mode == 'z' ? std::trunc(v) : mode == 'd' ? std::floor(v) : std::ceil(v)); }
 }  // namespace ww
 #define WW_FROM(T, NAME, I, FROM, MODE, LETTER) static inline T __##FROM##2##NAME##_r##MODE(I v) { return ww::small_float<T>((long double)v, LETTER); }
-#define WW_TO(T, NAME, I, TO, MODE, LETTER) static inline I __##NAME##2##TO##_r##MODE(T v) { return ww::whole<I>((float)v, LETTER); }
+#define WW_TO(T, NAME, I, TO, MODE, LETTER) static inline I __##NAME##2##TO##_r##MODE(T v) { return ww::whole_by<I>((float)v, LETTER); }
 #define WW_DIRECTED(W, T, NAME, I, WORD) W(T, NAME, I, WORD, z, 'z') W(T, NAME, I, WORD, d, 'd') W(T, NAME, I, WORD, u, 'u')
 #define WW_ALL(W, T, NAME, I, WORD) W(T, NAME, I, WORD, n, 'n') WW_DIRECTED(W, T, NAME, I, WORD)
 #define WW_WHOLES(T, NAME) \
@@ -38,6 +32,15 @@ static inline __nv_bfloat16 __double2bfloat16(double v) { return ww::odd_float(v
 #undef WW_ALL
 #undef WW_WHOLES
 namespace ww { template <class T> static T saturated(T v) { return (float)v > 0 ? (float)v < 1 ? v : T(1.f) : T(0.f); } }  // NaN is 0
+#define WW_OR_NAN(T, T2, NAME, NOT) \
+  static inline bool __h##NAME##u(T a, T b) { return !__h##NOT(a, b); } \
+  static inline T2 __h##NAME##u2(T2 a, T2 b) { return {T(__h##NAME##u(a.x, b.x) ? 1.f : 0.f), T(__h##NAME##u(a.y, b.y) ? 1.f : 0.f)}; } \
+  static inline bool __hb##NAME##u2(T2 a, T2 b) { return __h##NAME##u(a.x, b.x) && __h##NAME##u(a.y, b.y); }
+#define WW_UNORDERED(T, T2) WW_OR_NAN(T, T2, eq, ne) WW_OR_NAN(T, T2, ne, eq) WW_OR_NAN(T, T2, lt, ge) WW_OR_NAN(T, T2, ge, lt) WW_OR_NAN(T, T2, gt, le) WW_OR_NAN(T, T2, le, gt) \
+  static inline int __hisinf(T v) { return std::isinf((float)v) ? (float)v > 0 ? 1 : -1 : 0; }
+WW_UNORDERED(__half, __half2) WW_UNORDERED(__nv_bfloat16, __nv_bfloat162)
+#undef WW_OR_NAN
+#undef WW_UNORDERED
 #define WW_PAIRS(T, T2) \
   static inline T __hadd_rn(T a, T b) { return a + b; } \
   static inline T __hsub_rn(T a, T b) { return a - b; } \

@@ -14,9 +14,12 @@ struct Fiber {
   int predicate;
   int from;                   // the line and the function of a call that asks which lanes are together
   const char* function;
+  int depth;                  // how many loops that ask so it is in, and calls of functions that do
   bool done;
 };
 struct Warp { unsigned live, arrived, epoch; };
+struct Call { int line, site; unsigned turn; };  // or loop: where it stands, by its line and its number in the source's order, and which turn it is in
+constexpr int most_calls = 12;
 struct Block {
   uint3 index;
   const Launch* launch;
@@ -29,6 +32,7 @@ struct Block {
   unsigned epoch;             // block barriers passed
   std::vector<Fiber> fibers;
   std::vector<Warp> warps;
+  std::vector<std::array<Call, most_calls>> calls;  // of each fiber, once one makes some
   char* stacks;
 };
 static thread_local Block* the_block;
@@ -257,7 +261,7 @@ static void start_block(Block& b, uint3 index) {
   for (int t = 0; t < n; ++t) {
     Fiber& f = b.fibers[t];
     f.thread = {t % d.x, t / d.x % d.y, t / d.x / d.y};
-    f.linear = (unsigned)t; f.lane = t % 32; f.warp = t / 32; f.wait = Wait::none; f.done = false; f.line = 0; f.place = 0;
+    f.linear = (unsigned)t; f.lane = t % 32; f.warp = t / 32; f.wait = Wait::none; f.done = false; f.line = 0; f.place = 0; f.depth = 0;
     f.stack_pointer = new_context(b.stacks + stack_bytes * (t + 1) - 64 - (t % 32) * 64, fiber_main);  // staggered: equal frames would share cache sets
     b.warps[f.warp].live |= 1u << f.lane;
   }
@@ -291,8 +295,43 @@ static __attribute__((noinline)) unsigned converged(int line, const char* functi
   return f.mask;
 }
 constexpr int spins = 2147483647;  // the place of a turn of a loop that waits: after all others
+// A call of a function that asks, or a loop that does: what is inside is another place for each call, and in each turn. Deeper ones than are kept count
+// by their number alone.
+struct At {
+  At(int line, int site) {
+    if (!self) return;
+    auto& calls = the_block->calls;
+    if (self->linear >= calls.size()) calls.resize(std::max<size_t>(the_block->fibers.size(), self->linear + 1));
+    if (self->depth < most_calls) calls[self->linear][self->depth] = {line, site, 0};
+    ++self->depth;
+  }
+  ~At() { if (self) --self->depth; }
+  At(const At&) = delete;
+  void next() { if (self && self->depth <= most_calls) ++the_block->calls[self->linear][self->depth - 1].turn; }
+};
+static int kept_calls(const Fiber& f) { return f.depth < most_calls ? f.depth : most_calls; }
+static const Call& call_of(const Fiber& f, int n) { return the_block->calls[f.linear][n]; }
+// How many calls and turns two threads have in common, from the kernel on.
+static int common_calls(const Fiber& a, const Fiber& b) {
+  const int least = std::min(kept_calls(a), kept_calls(b));
+  int n = 0;
+  while (n < least && call_of(a, n).site == call_of(b, n).site && call_of(a, n).turn == call_of(b, n).turn) ++n;
+  return n;
+}
+static bool same_place(const Fiber& a, const Fiber& b) { return a.value == b.value && a.depth == b.depth && common_calls(a, b) == kept_calls(a); }
 // Whether the place where a waits comes before that of b: by lines in one function, otherwise (inlined ones) as the machine code lies.
-static bool before(const Fiber& a, const Fiber& b) { return a.function == b.function && a.from != b.from ? a.from < b.from : a.value < b.value; }
+static bool before(const Fiber& a, const Fiber& b) {
+  const int n = common_calls(a, b);
+  const bool in_a = n < kept_calls(a), in_b = n < kept_calls(b);
+  if (in_a && in_b) return call_of(a, n).site != call_of(b, n).site ? call_of(a, n).site < call_of(b, n).site : call_of(a, n).turn < call_of(b, n).turn;
+  if (in_a || in_b) {
+    const int line_a = in_a ? call_of(a, n).line : a.from, line_b = in_b ? call_of(b, n).line : b.from;
+    if (line_a != line_b) return line_a < line_b;
+  } else if (a.depth != b.depth) {
+    return a.depth < b.depth;
+  }
+  return a.function == b.function && a.from != b.from ? a.from < b.from : a.value < b.value;
+}
 static bool release_meeting(Block& b) {
   bool any = false;
   for (size_t w = 0; w < b.warps.size(); ++w) {
@@ -301,7 +340,7 @@ static bool release_meeting(Block& b) {
     for (unsigned l = 0; l < 32; ++l) {  // the earliest place: others there may come to the later ones yet
       if (lanes[l].done || lanes[l].wait != Wait::meeting) continue;
       if (here && before(lanes[l], lanes[__builtin_ctz(here)])) here = 0;
-      if (!here || lanes[l].value == lanes[__builtin_ctz(here)].value) here |= 1u << l;
+      if (!here || same_place(lanes[l], lanes[__builtin_ctz(here)])) here |= 1u << l;
     }
     bool behind = false;  // in lockstep: a lane that waits at a place before may come here yet
     for (unsigned l = 0; here && l < 32; ++l) behind = behind || (!lanes[l].done && lanes[l].wait == Wait::step && lanes[l].place != spins && lanes[l].place <= lanes[__builtin_ctz(here)].place);

@@ -1,0 +1,32 @@
+#include "check.h"
+__constant__ float table[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+__constant__ struct { int a; double b; char c; } settings;
+__device__ int total = 5;
+__device__ float rows[4][8];
+__managed__ int shared_count = 3;
+__managed__ float shared_values[16];
+__global__ void scale(float* o) { o[threadIdx.x] = table[threadIdx.x % 8] * 10; }
+__global__ void read_settings(double* o) { o[0] = settings.a; o[1] = settings.b; o[2] = settings.c; }
+__global__ void add(int v) { atomicAdd(&total, v); }
+__global__ void fill_rows() { rows[blockIdx.x][threadIdx.x] = blockIdx.x * 10.f + threadIdx.x; }
+__global__ void managed() { shared_values[threadIdx.x] = shared_count * threadIdx.x; __syncthreads(); if (threadIdx.x == 0) shared_count += 4; }
+__global__ void increment(int* p, int n, int by) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) p[i] = p[i] * 2 + by; }
+__global__ void pitched(const char* in, size_t pitch, float* o, int w, int h) { int x = threadIdx.x, y = threadIdx.y; if (x < w && y < h) o[y * w + x] = ((const float*)(in + y * pitch))[x] + 1; }
+__global__ void ldg(const float4* f, const int2* i, const signed char* c, const double* d, float* o) { int t = threadIdx.x; float4 a = __ldg(f + t); int2 b = __ldg(i + t); o[t] = a.x + a.y * 2 + a.z * 3 + a.w * 4 + b.x - b.y + __ldg(c + t) + (float)__ldg(d + t) + __ldg(&f[t].y); }
+__global__ void vol(volatile int* p, int* o) { __shared__ volatile int s[32]; int t = threadIdx.x; s[t] = t; __syncthreads(); int v = s[31 - t]; p[t] = v; __threadfence(); o[t] = p[t] + v; }
+int main() {
+  { float* o = device<float>(8); scale<<<1, 8>>>(o); expect("initial", o, std::vector<float>{10, 20, 30, 40, 50, 60, 70, 80}); float part[2] = {-1, -2}; cudaMemcpyToSymbol(table, part, 8, 12); scale<<<1, 8>>>(o); expect("offset", o, std::vector<float>{10, 20, 30, -10, -20, 60, 70, 80}); float* p; cudaGetSymbolAddress((void**)&p, table); float nine = 9; cudaMemcpy(p + 7, &nine, 4, cudaMemcpyHostToDevice); scale<<<1, 8>>>(o); expect("address", o, std::vector<float>{10, 20, 30, -10, -20, 60, 70, 90}); size_t n; cudaGetSymbolSize(&n, table); if (n != 32) { std::printf("FAIL size\n"); ++checks_failed; } }
+  { decltype(settings) s; s.a = 3; s.b = 2.5; s.c = -4; cudaMemcpyToSymbol(settings, &s, sizeof s); double* o = device<double>(3); read_settings<<<1, 1>>>(o); expect("settings", o, std::vector<double>{3, 2.5, -4}); }
+  { add<<<2, 3>>>(7); int v; cudaMemcpyFromSymbol(&v, total, 4); if (v != 47) { std::printf("FAIL total %d\n", v); ++checks_failed; } v = 1; cudaMemcpyToSymbol(total, &v, 4); add<<<1, 1>>>(1); cudaMemcpyFromSymbol(&v, total, sizeof v, 0, cudaMemcpyDeviceToHost); if (v != 2) { std::printf("FAIL total again %d\n", v); ++checks_failed; } }
+  { fill_rows<<<4, 8>>>(); float h[4][8], one; cudaMemcpyFromSymbol(h, rows, sizeof h); cudaMemcpyFromSymbol(&one, rows, 4, (2 * 8 + 3) * 4); if (h[3][7] != 37 || one != 23) { std::printf("FAIL rows %g %g\n", h[3][7], one); ++checks_failed; } }
+  { managed<<<1, 16>>>(); cudaDeviceSynchronize(); if (shared_count != 7 || shared_values[5] != 15) { std::printf("FAIL managed %d %g\n", shared_count, shared_values[5]); ++checks_failed; } shared_count = 1; managed<<<1, 16>>>(); cudaDeviceSynchronize(); if (shared_values[15] != 15) { std::printf("FAIL managed again\n"); ++checks_failed; } }
+  { int n = 100; int* p = device<int>(n); cudaStream_t a, b; cudaStreamCreate(&a); cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking); cudaEvent_t e; cudaEventCreate(&e); std::vector<int> h(n), back(n); for (int i = 0; i < n; ++i) h[i] = i; cudaMemcpyAsync(p, h.data(), n * 4, cudaMemcpyHostToDevice, a); increment<<<4, 32, 0, a>>>(p, n, 1); cudaEventRecord(e, a); cudaStreamWaitEvent(b, e, 0); increment<<<4, 32, 0, b>>>(p, n, -3); cudaMemcpyAsync(back.data(), p, n * 4, cudaMemcpyDeviceToHost, b); cudaStreamSynchronize(b); int bad = 0; for (int i = 0; i < n; ++i) bad += back[i] != (i * 2 + 1) * 2 - 3; if (bad) { std::printf("FAIL streams %d\n", bad); ++checks_failed; } if (cudaEventQuery(e) != cudaSuccess) { std::printf("FAIL query\n"); ++checks_failed; }
+    int order = 0; cudaLaunchHostFunc(a, [](void* q) { *(int*)q = 42; }, &order); cudaStreamSynchronize(a); if (order != 42) { std::printf("FAIL host function\n"); ++checks_failed; } cudaMemsetAsync(p, 0x1ff, n * 4, a); cudaStreamSynchronize(a); expect("memset byte", p, std::vector<int>(n, -1)); }
+  { int w = 7, h = 5; float* p; size_t pitch; cudaMallocPitch((void**)&p, &pitch, w * 4, h); std::vector<float> in(w * h), out(w * h); for (int i = 0; i < w * h; ++i) { in[i] = i; out[i] = i + 1; } cudaMemcpy2D(p, pitch, in.data(), w * 4, w * 4, h, cudaMemcpyHostToDevice); float* o = device<float>(w * h); pitched<<<1, dim3(8, 8)>>>((char*)p, pitch, o, w, h); expect("pitched", o, out); if (pitch < 28) { std::printf("FAIL pitch\n"); ++checks_failed; } cudaMemset2D(p, pitch, 0, 8, h); std::vector<float> b(w * h), want = in; for (int y = 0; y < h; ++y) want[y * w] = want[y * w + 1] = 0; cudaMemcpy2D(b.data(), w * 4, p, pitch, w * 4, h, cudaMemcpyDeviceToHost); if (b != want) { std::printf("FAIL memset2d\n"); ++checks_failed; } }
+  { std::vector<float4> f(32); std::vector<int2> i(32); std::vector<signed char> c(32); std::vector<double> d(32); std::vector<float> w(32); for (int t = 0; t < 32; ++t) { f[t] = make_float4(t, t + 1, t + 2, t + 3); i[t] = make_int2(t, 3 * t); c[t] = (signed char)(t * 11); d[t] = t * 0.5; w[t] = t + (t + 1) * 2 + (t + 2) * 3 + (t + 3) * 4 + t - 3 * t + c[t] + t * 0.5f + t + 1; } float* o = device<float>(32); ldg<<<1, 32>>>(device(f), device(i), device(c), device(d), o); expect("ldg", o, w); }
+  { int* p = device<int>(32); int* o = device<int>(32); vol<<<1, 32>>>(p, o); std::vector<int> w(32); for (int t = 0; t < 32; ++t) w[t] = 2 * (31 - t); expect("volatile", o, w); }
+  { int* h; cudaHostAlloc((void**)&h, 128, cudaHostAllocMapped); int* d; cudaHostGetDevicePointer((void**)&d, h, 0); for (int i = 0; i < 32; ++i) h[i] = i; increment<<<1, 32>>>(d, 32, 5); cudaDeviceSynchronize(); if (h[31] != 67) { std::printf("FAIL mapped\n"); ++checks_failed; } }
+  { float ms = -1; cudaEvent_t a, b; cudaEventCreate(&a); cudaEventCreate(&b); cudaEventRecord(a); cudaEventRecord(b); cudaEventSynchronize(b); cudaEventElapsedTime(&ms, a, b); if (ms < 0) { std::printf("FAIL elapsed\n"); ++checks_failed; } }
+  { increment<<<1, 2048>>>(nullptr, 0, 0); if (cudaGetLastError() != cudaErrorInvalidConfiguration || cudaGetLastError() != cudaSuccess) { std::printf("FAIL last error\n"); ++checks_failed; } }
+  return done("memory");
+}
