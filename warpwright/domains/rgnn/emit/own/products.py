@@ -176,7 +176,8 @@ def right_of_rows(launch: Launch, device: torch.device) -> bool:
         shapes = (120, depth), (2, 3 * width, depth), (2, 3 * width), (4, width, width), (4, width, width), (4,)
         x, linear, bias, first, last, scale = (torch.randn(*shape, generator=random) for shape in shapes)
         parts = [part.clone() for part in x.to(device).split(counts)]
-        given = Composed(*(y.to(device) for y in (linear, bias, first, last, scale, types.int())), factor=0.5)
+        a, b, c, d, e, f = (y.to(device) for y in (linear, bias, first, last, scale, types.int()))
+        given = Composed(a, b, c, d, e, f, factor=0.5)
         found += composed(launch, index, Kinds((), counts).places_of(parts), given, 2 * ROWS)
         thirds = linear.double().view(2, 3, width, depth)[types], bias.double().view(2, 3, width)[types]
         for place, after in ((0, 0.5 * first.double() * scale.double()[:, None, None]), (2, last.double())):
