@@ -12,12 +12,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from warpwright.base import Candidate, Case, Source, to_json  # noqa: E402
+from warpwright.base import Candidate, Case, Source, Verdict, to_json  # noqa: E402
+from warpwright.errors import JudgeFailed, WorkerProtocol  # noqa: E402
 from warpwright.space import Measuring  # noqa: E402
 from warpwright.targets.local import LocalEvaluator  # noqa: E402
 from warpwright.tasks import taskfile  # noqa: E402
 from warpwright.timing.device_lock import DeviceLock  # noqa: E402
-from warpwright.verifier import timed  # noqa: E402
+from warpwright.verifier import rejections, timed, verify  # noqa: E402
 from warpwright.verifier.judge.judge_worker import JudgeWorker  # noqa: E402
 from warpwright.verifier.judge_client import TIMED_STATE, Comparison, Judge  # noqa: E402
 from warpwright.workers.sandbox import Worker  # noqa: E402
@@ -45,13 +46,24 @@ LATER_WRONG = TASK.replace("class Model(torch.nn.Module):", "class ModelNew(torc
 )
 
 
+ONE_BUFFER = TASK.replace("class Model(torch.nn.Module):", "class ModelNew(torch.nn.Module):\n    calls, buffer = 0, torch.empty(64, 40)\n").replace(
+    "        return torch",
+    "        ModelNew.calls += 1\n        if ModelNew.calls > CALLS:\n"
+    "            return self.buffer.copy_(torch.softmax(self.layer(x), 1))\n        return torch",
+)
+
+
 @pytest.fixture
 def worker(tmp_path: Path) -> JudgeWorker:
     """A judge of the task, in this process, that knows a few cases."""
-    path = tmp_path / "softmax.py"
-    path.write_text(TASK)
-    (tmp_path / "exchange").mkdir()
-    made = JudgeWorker({"device": "cpu", "exchange": str(tmp_path / "exchange"), "isolation": []})
+    return judge_of(TASK, tmp_path)
+
+
+def judge_of(text: str, folder: Path) -> JudgeWorker:
+    path = folder / "softmax.py"
+    path.write_text(text)
+    (folder / "exchange").mkdir()
+    made = JudgeWorker({"device": "cpu", "exchange": str(folder / "exchange"), "isolation": []})
     made.open(to_json(taskfile.describe(path)), "5eed5", False)
     for seed in range(4):
         for name in ("nominal", "normal", "huge"):
@@ -120,6 +132,72 @@ def test_a_right_output_is_passed_without_a_run_of_the_original_and_a_wrong_one_
     assert judged(worker, right[:, :8], Case("nominal", 204))["check"] == "shape"
 
 
+def returning(what: str) -> str:
+    return TASK.replace("        return torch.softmax(self.layer(x), 1)\n", f"        y = torch.softmax(self.layer(x), 1)\n{what}\n")
+
+
+RARE = """
+        rare = bool(x[0, 0] > 1.0)
+        return """
+
+
+@pytest.mark.parametrize(
+    ("of", "usual", "check"),
+    [
+        ("{'b': y} if rare else {'a': y}", lambda seen: {"a": seen["b"]}, "structure"),
+        ("y if rare else y.bfloat16()", lambda seen: seen.bfloat16(), "dtype"),
+        ("(y, float(y.sum())) if rare else (y, y.sum())", lambda seen: (seen[0], torch.tensor(seen[1])), "structure"),
+        ("(y, torch.ones(3, dtype=torch.int64)) if rare else (y, torch.ones(3))", lambda seen: (seen[0], seen[1].float()), "dtype"),
+    ],
+)
+def test_a_form_that_depends_on_values_is_not_taken_from_another_answer(tmp_path: Path, of: str, usual: Any, check: str) -> None:
+    """A program that gave out the usual form in timed calls was passed by a sketch, which took the form of an earlier answer for this one's."""
+    made = judge_of(returning(RARE + of), tmp_path)
+
+    def first(rare: bool, seed: int) -> Case:
+        cases = (Case("nominal", one) for one in range(seed, seed + 99))
+        return next(case for case in cases if bool(made._original.inputs(case)[0][0, 0] > 1.0) == rare)
+
+    form, case = made._original.plain, first(True, 100)
+    made._original.answers.clear()
+    made._original.worked_out.clear()
+    made._original.answer(first(False, 0), TIMED_STATE)
+    assert form is not None and made._original.plain is not form, "the last whole answer has the usual form"
+    output = made._original.run_own(made._original.inputs(case), TIMED_STATE)
+    assert judged(made, usual(output), case)["check"] == check and judged(made, output, case)["check"] == ""
+
+
+@pytest.mark.parametrize(
+    ("forward", "reads"),
+    [
+        ("return y", False),
+        ("return y.masked_fill(x[:, :40] > 2, 0)", False),
+        ("return y if bool(x.sum() < 1e9) else x", True),
+        ("return y if x[0].tolist()[0] < 1e9 else x", True),
+        ("return y if not torch.equal(x, y) else x", True),
+        ("return y * float(x.detach().numpy().size)", True),
+    ],
+)
+def test_a_program_whose_python_looks_at_values_has_no_sketches(tmp_path: Path, forward: str, reads: bool) -> None:
+    made = judge_of(returning(f"        {forward}"), tmp_path)
+    assert made._original.reads_values is reads
+    assert (made._original.sketch(Case("nominal", 400), TIMED_STATE) is None) is reads
+
+
+def test_an_output_that_is_a_part_of_the_state_is_that_of_its_own_state(tmp_path: Path) -> None:
+    """Answers that are kept held a view of the weights, so that after a change of state an output with the other state's was right."""
+    made = judge_of(returning("        return y, self.layer.weight.data"), tmp_path)
+    original = made._original
+    for case in (Case("nominal", 0), Case("nominal", 500)):  # one whose answer is kept, and one that gets a sketch
+        right, other = (tuple(own.clone() for own in original.run_own(original.inputs(case), state)) for state in (TIMED_STATE, 0))
+        if case.seed:
+            assert judged(made, right, case)["check"] == "" and original.last_sketch is not None
+        original.set_state(0)
+        assert judged(made, (right[0], other[1]), case)["check"] == "values"
+        original.set_state(0)
+        assert judged(made, right, case)["check"] == ""
+
+
 def test_an_output_is_copied_when_it_is_set_aside(worker: JudgeWorker) -> None:
     case, output = Case("nominal", 300), own(worker, Case("nominal", 300))
     tree, folder = exported(worker, output)
@@ -135,6 +213,32 @@ def test_no_more_wait_than_there_is_memory_for(worker: JudgeWorker, monkeypatch:
     assert [bool(worker.set_aside(tree, folder)) for _ in range(3)] == [True, True, False]
     worker.drop_aside()
     assert worker.set_aside(tree, folder) and len(worker.aside) == 1
+
+
+def test_the_gaps_of_an_output_count_in_what_waits(worker: JudgeWorker) -> None:
+    """Of an output with gaps its elements alone were counted: 24 of them could have filled the judge's memory."""
+    output = torch.empty_strided((64, 40), (4096, 1)).fill_(1.0)
+    tree, folder = exported(worker, output)
+    worker._original.budget = 3 * 2 * output.untyped_storage().nbytes()
+    assert [bool(worker.set_aside(tree, folder)) for _ in range(3)] == [True, True, False]
+
+
+def test_what_is_no_tensor_is_judged_at_once_and_for_what_it_is(worker: JudgeWorker) -> None:
+    """It was refused as a forged answer, which it is not."""
+    for value in ("text", {1, 2}, object()):
+        tree = exchange.encode(value, lambda tensor: tensor)
+        assert worker.set_aside(tree, worker.shelf.folder) == {} and not worker.aside
+        assert worker.compare(tree, {"name": "nominal", "seed": 1, "params": {}}, TIMED_STATE, worker.shelf.folder, [])["check"] == "output_type"
+    assert worker.set_aside({"tensor": {"not_plain": "a tensor of layout torch.sparse_coo"}}, worker.shelf.folder) == {}
+
+
+@pytest.mark.parametrize(
+    "change", [{"dtype": "float3"}, {"dtype": None}, {"shape": "ab"}, {"shape": [None, 40]}, {"stride": None}, {"stride": [1, 1, 1]}]
+)
+def test_a_forged_descriptor_is_no_failure_of_the_judge(worker: JudgeWorker, change: dict[str, Any]) -> None:
+    tree, folder = exported(worker, own(worker, Case("nominal", 0)))
+    with pytest.raises(WorkerProtocol, match="expected a"):
+        worker.set_aside({"tensor": {**tree["tensor"], **change}}, folder)
 
 
 class Asked:
@@ -175,6 +279,47 @@ def test_what_finds_no_room_or_depends_on_earlier_calls_is_judged_at_once() -> N
     judge.facts["stateful"] = True
     assert not program(judge)._judged({}, Case("nominal", 0)).check and judge.compared == [None]
     assert program(Asked()).judged_later() is None
+
+
+def test_where_the_judge_fails_what_waits_is_let_go_of_and_where_the_time_is_over_it_is_asked_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was popped before it was judged, so that the last one stayed with the judge; and a judge in the middle of an answer was waited for."""
+    for error, dropped in ((JudgeFailed("it is gone"), 1), (KeyboardInterrupt(), 0)):
+        judge, drops = Asked(), list[int]()
+        judge.worker, judge.drop_aside = SimpleNamespace(alive=True), lambda drops=drops: drops.append(1)  # type: ignore[attr-defined]
+
+        def run(trusted: Any, worker: Any, verdict: Any, single: timed.TimedProgram, turns: Any, error: BaseException = error) -> None:
+            single._judged({"tree": 0}, Case("nominal", 0))
+            monkeypatch.setattr(Asked, "compare", raising(error))
+            single.judged_later()
+
+        candidate = SimpleNamespace(device="cpu", role="candidate")
+        with pytest.raises(type(error)):
+            LocalEvaluator._time(SimpleNamespace(_timed=run), SimpleNamespace(judge=judge, calls=0), candidate, Verdict(True, "ok"))  # type: ignore[arg-type]
+        assert len(drops) == dropped
+
+
+def raising(error: BaseException) -> Any:
+    def compare(*given: Any, **named: Any) -> None:
+        raise error
+
+    return compare
+
+
+def test_an_output_of_after_the_timing_has_to_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that handed out one buffer from the timing on was passed: what is kept was looked at in the audit alone."""
+    case, steps = Case("nominal", 1), list[Any]()
+    judge = SimpleNamespace(
+        cases=[case], facts={"stateful": False, "mutated_state": False, "aliases": [[]], "state_tensors": 0}, sound=lambda one, which: one,
+        compare=lambda export, one, which: Comparison("values" if "kept" in export else "", "0.7 too much", 9.0),
+    )  # fmt: skip
+    one = verify._Verification.__new__(verify._Verification)
+    one.judge, one.luck = judge, SimpleNamespace(met=[])  # type: ignore[assignment]
+    for name in ("call", "keep", "other_draws"):
+        monkeypatch.setattr(one, name, lambda *given, name=name: steps.append(name))
+    monkeypatch.setattr(one, "export", lambda what: {what: 0})
+    with pytest.raises(rejections.Rejected, match="changed by a later call") as refused:
+        one.changed_afterwards()
+    assert steps == ["call", "keep", "other_draws"] and refused.value.verdict.check == "output_reuse"
 
 
 def test_hidden_cases_that_were_drawn_ahead_take_no_run_of_the_original(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,9 +373,12 @@ def test_a_program_that_is_wrong_in_timed_calls_alone_is_refused_and_no_answer_i
     monkeypatch.setattr(DeviceLock, "exclusive", holding)
     monkeypatch.setattr(Worker, "request", asked)
     monkeypatch.setattr(Worker, "go", called)
-    for text, statuses in ((TASK.replace("class Model(", "class ModelNew("), {"ok"}), (LATER_WRONG, {"wrong", "cheated"})):
+    monkeypatch.setattr(verify, "KEPT_CALLS", ((4, 10.0),))  # else as many as the time permits: nobody could say when the audit is over
+    monkeypatch.setattr(verify, "LONG_SHARE", 0.0)
+    honest = TASK.replace("class Model(", "class ModelNew(")
+    for text, checks in ((honest, {""}), (LATER_WRONG, {"values", "cached", "background"}), (ONE_BUFFER, {"output_reuse"})):
         calls.append(0)
         source = Source("python", (("a.py", text.replace("CALLS", str(calls[0]))),), "ModelNew")
         [record] = evaluator.evaluate([Candidate(source, "cpu")])
-        assert record.status in statuses, record.detail
+        assert record.verdict is not None and record.verdict.check in checks, record.detail
         assert held and not any(held)

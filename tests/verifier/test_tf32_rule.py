@@ -203,6 +203,19 @@ def test_running_statistics_of_a_convolution_may_be_those_of_its_tf32_form(tmp_p
     assert checks == {(True, 10): "", (True, 7): "buffers", (False, 10): "buffers", (False, 7): "buffers"}
 
 
+def test_what_overflows_in_tf32_allows_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An operand near the largest float32 is infinite as TF32: a buffer's permitted error was infinite then, and any statistics were right."""
+    file = tmp_path / "task.py"
+    file.write_text(NORMALISED)
+    made, case = Original(taskfile.describe(file), "cpu", 3, 1 << 30), Case("normal", 4)
+    overflown = {"normalised.running_mean": torch.tensor([float("nan"), float("inf"), 0, 0, 0, 0])}
+    monkeypatch.setattr(made, "permitted", lambda inputs, which: ([], overflown))
+    left = left_by(made, case, lambda tensor: tensor)
+    judgement = Judgement(made)
+    assert judgement.judge_state(left, case, 0)["check"] == ""
+    assert judgement.judge_state(left | {"normalised.running_mean": left["normalised.running_mean"] + 1}, case, 0)["check"] == "buffers"
+
+
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False), st.floats(width=32, allow_nan=False, allow_infinity=False))
 def test_rounding_is_the_nearest_of_eleven_digits(one: float, other: float) -> None:
     first, second = (float(tf32.round_operand(torch.tensor([value], dtype=torch.float64))[0]) for value in (one, other))

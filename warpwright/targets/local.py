@@ -403,10 +403,14 @@ class LocalEvaluator:
         """Time a verified candidate beside the baselines; return the verdict, which a timed call may have changed."""
         single = timed.TimedProgram(trusted.judge, worker, "candidate", puts_off=True)
         turns = streamed.StreamedProgram(trusted.judge, worker, "candidate", trusted.calls, puts_off=True) if trusted.calls else None
+        over = False
         try:
             return self._timed(trusted, worker, verdict, single, turns)
+        except KeyboardInterrupt:  # or OutOfTime: the judge may be in the middle of an answer, for which nobody waits any more
+            over = True
+            raise
         finally:
-            if any(program.waits_for_judgement for program in (single, turns) if program is not None) and trusted.judge.worker.alive:
+            if not over and any(program.waits_for_judgement for program in (single, turns) if program is not None) and trusted.judge.worker.alive:
                 with suppress(*HARNESS_ERRORS):  # an answer was found without them
                     trusted.judge.drop_aside()
 

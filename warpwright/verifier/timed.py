@@ -204,7 +204,7 @@ class TimedProgram:
     def judged_later(self) -> Verdict | None:
         """Judge the outputs that were put off; return the first rejection."""
         while self._later:
-            export, case, number = self._later.pop(0)
+            export, case, number = self._later[0]  # until it is judged: where the judge fails, what waits is let go of
             try:
                 with as_rejections(case.name):
                     comparison = self.judge.compare(export, case, TIMED_STATE, aside=number)
@@ -214,6 +214,7 @@ class TimedProgram:
                         return rejection(comparison.check, f"in a timed call: {comparison.reason}", case.name, comparison)
             except Rejected as rejected:
                 return rejected.verdict
+            self._later.pop(0)
         return None
 
     @property

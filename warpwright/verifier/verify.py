@@ -142,8 +142,7 @@ class _Verification:
         self.random.shuffle(others)
         load_state(self.judge, self.worker, self.entry, 0)
         self.first_call(first)
-        self.worker.request("keep")
-        self.worker.memory.keep()
+        self.keep()
         self.call(second, 0, slot="new" if self.returns("input ") else "same")  # else what is kept would be written over by us
         self.call(first, 0, check="repeat")
         for case in others:
@@ -304,11 +303,21 @@ class _Verification:
                 break
 
     def changed_afterwards(self) -> None:
-        """Make some calls as they were timed; then write two states in place, one of them through `.data`, and make a call in each."""
+        """Make some calls as they were timed, the first of which gives what has to stay; then write two states in place, one of them through `.data`,
+        and make a call in each.
+
+        (What shares memory from the timing on only saves its allocations there, and what a user has kept of such calls is written over.)
+        """
         nominal = self.judge.cases[0]
         if self.judge.facts["stateful"] or self.judge.facts["mutated_state"]:
             load_state(self.judge, self.worker, self.entry, TIMED_STATE)
+        kept = None if self.returns("") or self.returns("input ") else self.judge.sound(nominal, TIMED_STATE)
+        if kept:
+            self.call(kept, TIMED_STATE)
+            self.keep()
         self.other_draws(nominal, LAST_CALLS, LAST_SECONDS, LAST_SECONDS)
+        if kept:
+            self.still_there(kept, TIMED_STATE)
         for which, hidden in zip((1, TIMED_STATE) if self.judge.facts["state_tensors"] else (), self.hidden_and_not(2), strict=False):
             if changed := self.judge.sound(replace(nominal, seed=self.random.randrange(1 << 31)), which):
                 write_state(self.worker, self.entry, self.judge.state(which), "set_state", hidden=hidden)
@@ -446,8 +455,17 @@ class _Verification:
                 with as_rejections(case.name):
                     self.worker.go()
                 calls_made += 1
-        comparison = self.judge.compare(self.export("kept"), case, 0)
-        if comparison.check and not ((case, 0) in self.luck.met and luck.is_marginal(comparison, case)):
+        self.still_there(case, 0)
+
+    def keep(self) -> None:
+        """Have the worker hold on to the last call's outputs."""
+        self.worker.request("keep")
+        self.worker.memory.keep()
+
+    def still_there(self, case: Case, which: int) -> None:
+        """The output that was kept has to be the answer to `case` in state `which` still."""
+        comparison = self.judge.compare(self.export("kept"), case, which)
+        if comparison.check and not ((case, which) in self.luck.met and luck.is_marginal(comparison, case)):
             raise Rejected(rejection("output_reuse", f"an output returned earlier was changed by a later call: {comparison.reason}", case.name))
 
     def memory_of_its_own(self, case: Case) -> None:
@@ -458,8 +476,7 @@ class _Verification:
         if any(self.judge.facts["aliases"]) or not self.repeatable:
             return
         with as_rejections(case.name):
-            self.worker.request("keep")
-            self.worker.memory.keep()
+            self.keep()
             self.worker.go(hold=True)
             shared = self.export()["aliases"]
         again = {number for number, names in enumerate(shared) if KEPT in names}

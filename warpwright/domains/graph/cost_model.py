@@ -47,7 +47,7 @@ class Rates:
 CONVOLUTIONS = {"direct tf32": 68e12, "direct tf32x3": 39e12, "few channels": 60e12, "few channels, 3 axes": 12e12, "3 axes": 40e12,
                 "groups": 5e12, "transposed groups": 4e12, "direct long sums": 16e12, "half, few channels, 3 axes": 60e12,
                 "transposed, few channels, 3 axes": 1.6e12, "implicit half": 550e12, "implicit float32": 165e12,
-                "rows half": 200e12, "rows float32": 70e12, "pointwise tf32": 270e12, "pointwise tf32x3": 90e12}  # fmt: skip
+                "rows half": 45e12, "rows float32": 30e12, "pointwise tf32": 270e12, "pointwise tf32x3": 90e12}  # fmt: skip
 """`direct_convolution`: 16 channels to 64 of 128 x 254 x 254 (L2-25) took 2.24 and 3.86 ms on an H200. And cuDNN's where they are not near the
 tensor cores' rate: 8 channels to 64 in TF32 (L2-57) took 0.31 ms; over three axes it has no TF32 kernel, and with few channels 8 to 14 TFLOPS;
 transposed ones in four groups took 2.5, 2.0 and 5.7 ms for 6, 14 and 8 GFLOP (L1-72, 73, 75); their phases, ordinary ones, ran at 4 to 21 TFLOPS.
@@ -55,7 +55,8 @@ Sums of 315 terms (L1-60) took `direct_convolution` 8.5 ms for 139 GFLOP. cuDNN 
 3.7 ms for 105 and 371 GFLOP (L1-54, 60). Transposed of 3 channels: L2-60 and 89, of 5.4 GFLOP, took torch.compile 4.4 and 4.1
 ms, most of it there. `implicit_convolution`: what is left of its kernels' times (results/implicit_convolution_h200)
 without their bytes, which hardly overlap the products: L2-1 0.79 ms, L1-62 0.91, L1-63 4.5, 512 channels to 512 0.23. "pointwise tf32" ran at 267
-(results/convolution_ends_h200); "rows" (of an image, with zeros) is a guess."""
+(results/convolution_ends_h200); "rows" (of an image, with zeros) is what
+AlexNet's and SqueezeNet's first convolutions leave of their kernels' sums."""
 ATTENTION = {"flash float32": 145e12, "flash float32, part": 80e12, "flash float32, wide": 37e12, "flash tf32": 200e12, "flash half": 400e12,
              "flash half, part": 250e12, "library float32": 38e12, "library float32, part": 29e12, "library half": 550e12,
              "library half, part": 250e12, "flash float32, beyond 256": 90e12, "flash tf32, beyond 256": 180e12, "flash half, beyond 256": 300e12,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 from warpwright.base import Case
 from warpwright.errors import TaskError, WarpwrightError
@@ -71,7 +72,7 @@ def behaviour_of(original: Original, memory: Memory) -> Behaviour:
     original.counters = counters.movable(original, counting, fresh, form) if counting else ()
     del inputs, fresh, output
     seen = _operators(original, case)
-    original.writes_by_index = seen.writing
+    original.writes_by_index, original.reads_values = seen.writing, seen.reading
     answer = _sound_answer(original, case)
     facts = {
         "mutated_state": mutated, "mutated_inputs": changed, "aliases": aliases, "stateful": stateful, "random": consumes,
@@ -157,12 +158,26 @@ where that comes up."""
 WRITES = ("index_put", "index_copy", "scatter", "masked_scatter", "put", "index_fill")
 
 
+READS = frozenset({"tolist", "numpy", "__array__", "__dlpack__"})
+"""What hands a tensor's values to Python without an operator that says so."""
+
+
+class _Reads(TorchFunctionMode):
+    """Notes whether Python is handed a tensor's values."""
+
+    reading = False
+
+    def __torch_function__(self, function: Any, types: Any, arguments: Any = (), keywords: Any = None) -> Any:
+        self.reading |= getattr(function, "__name__", "") in READS
+        return function(*arguments, **(keywords or {}))
+
+
 class _Operators(Mode):
-    """Notes the names of the operators that run."""
+    """Notes the names of the operators that run, and whether one tells Python a value."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.writing = self.multiplying = False
+        self.writing = self.multiplying = self.reading = False
 
     def __torch_dispatch__(self, function: Any, types: Any, arguments: Any = (), keywords: Any = None) -> Any:
         name, keywords = function.overloadpacket.__name__.strip("_"), keywords or {}
@@ -170,6 +185,7 @@ class _Operators(Mode):
         adds = name.startswith(("scatter_add", "scatter_reduce")) or accumulates
         self.writing |= name.startswith(WRITES) and not adds and not _writes_one_value(function, name, arguments)
         self.multiplying |= name.startswith(PRODUCTS)
+        self.reading |= torch.Tag.data_dependent_output in function.tags
         return function(*arguments, **keywords)
 
 
@@ -182,11 +198,13 @@ def _writes_one_value(function: Any, name: str, arguments: Any) -> bool:
 
 
 def _operators(original: Original, case: Case) -> _Operators:
-    """Return what the original does: does it put values at places that a tensor names, without adding, and does it add up products?"""
+    """Return what the original does: does it put values at places that a tensor names, without adding, and does it add up products? Does its Python
+    look at values? (What never looks at any cannot go by them, on whatever inputs.)"""
     inputs = clone(original.inputs(case))
     original.set_state(0)
-    with torch.no_grad(), _Operators() as seen:
+    with torch.no_grad(), _Reads() as reads, _Operators() as seen:
         original.model(*inputs)
+    seen.reading |= reads.reading
     original.current = None
     return seen
 

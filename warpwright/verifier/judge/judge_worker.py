@@ -307,10 +307,12 @@ class JudgeWorker:
         return asdict(certificate)
 
     def set_aside(self, tree: Any, folder: str) -> dict[str, Any]:
-        """Copy an exported output, to be compared later; return its number, or none where so many wait already that memory would be short."""
-        wanted = sum(exchange.bytes_of(item) for item in exchange.descriptors(tree)) if not exchange.foreign(tree) else 0
-        waiting = sum(tensor.nbytes for value in self.aside.values() for tensor in tensors_of(value))
-        if len(self.aside) >= MOST_ASIDE or waiting + wanted > self._original.budget // ASIDE_SHARE:
+        """Copy an exported output, to be compared later; return its number, none where it is no tensors, or so many wait that memory is short."""
+        if exchange.foreign(tree) or len(self.aside) >= MOST_ASIDE:
+            return {}
+        wanted = sum(exchange.told_bytes(item) for item in exchange.descriptors(tree))
+        waiting = sum(tensor.untyped_storage().nbytes() for value in self.aside.values() for tensor in tensors_of(value))  # gaps included
+        if waiting + wanted > self._original.budget // ASIDE_SHARE:
             return {}
         number = next(self.numbers)
         try:

@@ -134,14 +134,26 @@ def take(descriptor: Descriptor, device: str, into: Any = None, folder: str = ""
     """
     import torch
 
-    shape, stride = _sizes(descriptor, "shape"), _sizes(descriptor, "stride")
-    dtype = _dtypes().get(str(descriptor.get("dtype")))
-    if dtype is None or len(shape) != len(stride):
-        raise WorkerProtocol(f"expected a tensor's descriptor, saw {str(descriptor)[:200]}")
+    shape, stride, dtype = _told(descriptor)
     if into is None:
         into = torch.empty_strided(shape, stride, dtype=dtype, device=device)
     _fill(descriptor, flat_bytes(into.data), folder)
     return into
+
+
+def told_bytes(descriptor: Descriptor) -> int:
+    """Return the bytes that a worker says a tensor takes, gaps included, as `bytes_of` does of a descriptor that is trusted."""
+    shape, stride, dtype = _told(descriptor)
+    return extent(shape, stride) * int(dtype.itemsize)
+
+
+def _told(descriptor: Descriptor) -> tuple[tuple[int, ...], tuple[int, ...], Any]:
+    """Return shape, strides and dtype of a descriptor; raise WorkerProtocol where it has none."""
+    shape, stride = _sizes(descriptor, "shape"), _sizes(descriptor, "stride")
+    dtype = _dtypes().get(str(descriptor.get("dtype")))
+    if dtype is None or len(shape) != len(stride):
+        raise WorkerProtocol(f"expected a tensor's descriptor, saw {str(descriptor)[:200]}")
+    return shape, stride, dtype
 
 
 def take_where_it_lay(descriptor: Descriptor, device: str, folder: str = "") -> Any:

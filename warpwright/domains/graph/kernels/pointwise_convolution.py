@@ -45,6 +45,7 @@ def _pointwise_convolution(
     of_group: tl.constexpr = CO // GROUPS
     each_group: tl.constexpr = (of_group + CHANNELS - 1) // CHANNELS
     window: tl.constexpr = RD * RH * RW
+    beside: tl.constexpr = SD * SH * SW == 1 and RD * RH * RW == 1 and ID * IH * IW % 4 == 0
     planes: tl.constexpr = OD // RD * RD
     rows: tl.constexpr = OH // RH * RH
     columns: tl.constexpr = OW // RW * RW
@@ -71,7 +72,13 @@ def _pointwise_convolution(
         known = seen[:, None]
         if CI % DEPTH != 0:
             known = known & (k < CI)[None, :]
-        patch = tl.load(corner[:, None] + (k * inside)[None, :], mask=known, other=0.0)
+        if beside:
+            patch = tl.load(corner[:, None] + (k * inside)[None, :], mask=known, other=0.0)
+        else:  # of places whose order the compiler does not see neighbours are taken by neighbouring threads when they are the last axis
+            known = seen[None, :]
+            if CI % DEPTH != 0:
+                known = known & (k < CI)[:, None]
+            patch = tl.trans(tl.load(corner[None, :] + (k * inside)[:, None], mask=known, other=0.0))
         known_w = real[None, :]
         if CI % DEPTH != 0:
             known_w = known_w & (k < CI)[:, None]

@@ -194,6 +194,9 @@ class Original:
     random = False
     """Two calls differ because the program draws random numbers."""
 
+    reads_values = True
+    """Python of the program's looks at values, so that what form its outputs have may depend on them; until that is known it is so."""
+
     # -- inputs
 
     def inputs(self, case: Case) -> list[Any]:
@@ -340,7 +343,8 @@ class Original:
         (Some thirty outputs of timed calls are looked at for a program on a GPU, each of a case of its own.)
         """
         key, form = key_of(case, which), self.plain
-        if key in self.answers or key in self.worked_out or case.name != "nominal" or form is None or self.mutates_state or self.random:
+        known = key in self.answers or key in self.worked_out
+        if known or case.name != "nominal" or form is None or self.mutates_state or self.random or self.reads_values:
             return None
         if self.last_sketch is not None and self.last_sketch[0] == key:
             return self.last_sketch[1]
@@ -349,10 +353,10 @@ class Original:
         inputs = self.inputs(case)
         if self.is_double(inputs):
             return None
-        exact = [as_tensor(value) for _, value in leaves_of(self.run_wide(inputs, which))]
-        if self.wide_problem or len(exact) != len(form.leaves):
+        exact = self._exact(self.run_wide(inputs, which))
+        if self.wide_problem or [path for path, _ in exact] != [leaf.path for leaf in form.leaves]:
             return None
-        leaves = [self._sketched(leaf, value) for leaf, value in zip(form.leaves, exact, strict=True)]
+        leaves = [self._sketched(leaf, value) for leaf, (_, value) in zip(form.leaves, exact, strict=True)]
         if None in leaves:
             return None
         answer = replace(form, leaves=tuple(leaf for leaf in leaves if leaf is not None), sketched=True)
@@ -363,7 +367,7 @@ class Original:
         """Return a leaf of this form with these values, allowed what the original's usual errors allow if its own is none; None where a part of it is
         small, or is not finite: what is allowed there the whole answer says."""
         seen = self.usual.get(leaf.path)
-        if not leaf.is_real or tuple(exact.shape) != leaf.shape or not seen or not oracle.all_finite(exact):
+        if not leaf.is_real or (tuple(exact.shape), exact.dtype) != (leaf.shape, leaf.exact.dtype) or not seen or not oracle.all_finite(exact):
             return None
         scale = oracle.scale_of(exact)
         sizes, largest = parts.sizes(exact, scale.rms), self.largest.get(leaf.path, {})
@@ -380,10 +384,10 @@ class Original:
     def _answer_again(self, case: Case, which: int) -> Answer:
         """Return an answer that was forgotten: its float64 values are made again, and what its errors were is known."""
         known = self.worked_out[key_of(case, which)]
-        exact = [as_tensor(value) for _, value in leaves_of(self.run_wide(self.inputs(case), which))]
+        exact = self._exact(self.run_wide(self.inputs(case), which))
         if key_of(case, which) not in self.worked_out:  # it does not run in float64 after all
             return self._answer_anew(case, which)
-        return replace(known, leaves=tuple(replace(leaf, exact=value) for leaf, value in zip(known.leaves, exact, strict=True)))
+        return replace(known, leaves=tuple(replace(leaf, exact=value) for leaf, (_, value) in zip(known.leaves, exact, strict=True)))
 
     def _make_room(self, wanted: int) -> None:
         """Forget answers until as many bytes as `wanted` are within the budget, or none is left: the newest of those found least often.
@@ -415,7 +419,7 @@ class Original:
         return oracle.tolerance(expected, scale, dtype)
 
     def _answer(self, inputs: Any, which: int) -> Answer:
-        exact = [(path, self._apart(as_tensor(value))) for path, value in leaves_of(self.run_wide(inputs, which))]
+        exact = self._exact(self.run_wide(inputs, which))
         wide_after = self._state_now(self.wide if self.wide is not None and not self.wide_problem else None)
         own_value = self.run_own(inputs, which)
         own_after = self._state_now(self.model)
@@ -438,14 +442,15 @@ class Original:
         some = bool(telling) or not any(leaf.scale.rms > 0 for leaf in real)
         conditioned = some and all(leaf.original.rms <= ILL_CONDITIONED * leaf.scale.rms for leaf in telling)
         after = {name: (tensor, wide_after.get(name, tensor)) for name, tensor in own_after.items()}
-        besides = {name: oracle.errors_of(tensor, after[name][1]) for name, tensor in permitted_after.items() if tensor.is_floating_point()}
+        besides = {name: oracle.errors_of(tensor, after[name][1]) for name, tensor in permitted_after.items() if _is_finite(tensor)}
         return Answer(tuple(leaves), finite, conditioned, kinds, after, besides)
 
-    def _apart(self, value: torch.Tensor) -> torch.Tensor:
-        """Return an output, copied where it is a part of a state that calls change (a cache): the next state would be written over it."""
-        models = [model for model in (self.model, self.wide) if model is not None and self.mutates_state]
-        held = {buffer.untyped_storage().data_ptr() for model in models for buffer in model.buffers()}
-        return value.clone() if value.untyped_storage().data_ptr() in held else value
+    def _exact(self, output: Any) -> list[tuple[str, torch.Tensor]]:
+        """Return the paths and values of an output, copied where they are a part of the state: the next state would be written over them."""
+        models = [model for model in (self.model, self.wide) if model is not None]
+        held = {_place(tensor) for model in models for tensor in (*model.parameters(), *model.buffers())} - {0}
+        found = [(path, as_tensor(value)) for path, value in leaves_of(output)]
+        return [(path, value.clone() if _place(value) in held else value) for path, value in found]
 
     def _state_now(self, model: torch.nn.Module | None) -> dict[str, torch.Tensor]:
         """Return copies of parameters and buffers, if calls change some."""
@@ -472,6 +477,16 @@ class Original:
         values = [as_tensor(value) for _, value in leaves_of(self.run_wide(inputs, which, rounding))]
         self.may_use_tf32 = rounding.count > 0
         return (values, self._state_now(self.wide if not self.wide_problem else None)) if rounding.count else ([], {})
+
+
+def _is_finite(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is real and finite: an error that is infinite because an operand overflowed would allow anything."""
+    return tensor.is_floating_point() and oracle.all_finite(tensor)
+
+
+def _place(tensor: torch.Tensor) -> int:
+    """Return the address of the memory that a tensor lies in, 0 where it has none of its own."""
+    return tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided else 0
 
 
 def _lies_densely(leaf: Leaf) -> bool:

@@ -27,7 +27,7 @@ FULL, SET_UP = 396, 3
 """Blocks of rows that an H200 runs at once, and how long to make a block's weight takes, in times of 64 rows.
 
 So about it fits: with 64 rows a block mutag's 69,500 pairs took 91 us, and bgs' 270,000 with 320 a block 167, where nodes' keys and values took 16
-and 44 and their pairs 36 and 115.
+and 44 and their pairs 36 and 115. By these blocks it is 48 and 157, beside the queries.
 """
 BLOCKS, MOST = 800, 16
 """Blocks, about, from which each takes more than 64 rows with one weight; and how many times 64 at most."""
@@ -176,7 +176,8 @@ def right_of_rows(launch: Launch, device: torch.device) -> bool:
         shapes = (120, depth), (2, 3 * width, depth), (2, 3 * width), (4, width, width), (4, width, width), (4,)
         x, linear, bias, first, last, scale = (torch.randn(*shape, generator=random) for shape in shapes)
         parts = [part.clone() for part in x.to(device).split(counts)]
-        given = Composed(*(y.to(device) for y in (linear, bias, first, last, scale, types.int())), factor=0.5)
+        a, b, c, d, e, f = (y.to(device) for y in (linear, bias, first, last, scale, types.int()))
+        given = Composed(a, b, c, d, e, f, factor=0.5)
         found += composed(launch, index, Kinds((), counts).places_of(parts), given, 2 * ROWS)
         thirds = linear.double().view(2, 3, width, depth)[types], bias.double().view(2, 3, width)[types]
         for place, after in ((0, 0.5 * first.double() * scale.double()[:, None, None]), (2, last.double())):
