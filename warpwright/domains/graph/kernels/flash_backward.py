@@ -59,7 +59,7 @@ def _flash_again(
     s = _flash_product(q, q_low, tl.trans(k), tl.trans(k_low), PRODUCTS)
     f = q_factor * k_factor * scale
     if HALVES:
-        f = tl.maximum(f, 1.1754943508222875e-38)
+        f = tl.maximum(f, 1.1754943508222875e-38, propagate_nan=tl.PropagateNan.ALL)
     s, f = _flash_seen(
         s, f, tile, mask, m_k, bias, a_k, 0.0, row, real, nk, offset, window, fill, KEYS, "softmax", CAUSAL, WINDOW, MASK, BIAS, 0, True
     )  # fmt: skip
