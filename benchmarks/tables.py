@@ -67,6 +67,7 @@ VIEWS: Mapping[str, Callable[[Sequence[Row]], str]] = {
     "mended-kernelbench": partial(first_table.view, of="kernelbench", table="mended"),
     "verdicts": partial(kernelbench, of="verdicts"),
     "cuda-l1-beside": cuda_l1_beside.view,
+    "cuda-l1-again": partial(cuda_l1_beside.view, table="again"),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -17,7 +18,10 @@ from warpwright.verifier.rejections import Rejected, census, good, rejection
 
 pytest.importorskip("torch")
 
+import torch
+
 from warpwright.verifier.judge.judgement import judge_leaf
+from warpwright.verifier.judge.oracle import scale_of
 from warpwright.verifier.judge.original.reference import Original
 
 
@@ -84,3 +88,7 @@ def test_values_say_what_is_wrong_before_the_figures(tmp_path: Path) -> None:
     bad = right.clone()
     bad[0, :3] = float("nan")
     assert judge_leaf(bad, leaf)["reason"] == "out: Inf or NaN in 3 of 300 elements, where the original has finite numbers"
+    endless = replace(leaf, exact=leaf.exact.index_fill(1, torch.tensor([4]), float("-inf")))
+    endless = replace(endless, own=endless.exact.float(), scale=scale_of(endless.exact))
+    reason = judge_leaf(endless.exact.float() * 1.1, endless)["reason"]
+    assert reason.startswith("out: RMS error "), "where the original is infinite too nothing is said of it"

@@ -192,7 +192,7 @@ def _finite(numbers: dict[str, float]) -> dict[str, float]:
 
 def _finding(tensor: torch.Tensor, errors: Errors, ratio: float, leaf: Leaf) -> str:
     """Say what is wrong with an output's values, and then by how much."""
-    if bad := int((~torch.isfinite(tensor)).sum()):
+    if bad := int((~torch.isfinite(tensor) & torch.isfinite(leaf.exact)).sum()):
         return f"Inf or NaN in {bad} of {tensor.numel()} elements, where the original has finite numbers"
     limits = f"error {_show(errors)}; allowed {_show(leaf.allowed)}; the original's own {_show(leaf.original)}"
     return f"{describe(errors, leaf.scale)}, {ratio:.3g} times what is allowed ({limits})"

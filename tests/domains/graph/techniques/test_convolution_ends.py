@@ -191,6 +191,66 @@ def test_what_rises_comes_before_a_maximum_that_the_kernel_cannot_form() -> None
     assert left.results[0].target is not torch.ops.aten.max_pool2d.default
 
 
+class Ending(nn.Module):
+    """A convolution, and what is done to its result and a bias."""
+
+    def __init__(self, conv: nn.Module, body: Any, *sizes: int) -> None:
+        super().__init__()
+        self.conv, self.body, self.bias = conv, body, nn.Parameter(torch.randn(sizes))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.body(self.conv(x), self.bias)
+
+
+def _ending(conv: nn.Module, body: Any, x: torch.Tensor, *sizes: int) -> GraphIR:
+    model = randomised(Ending(conv, body, *sizes), 0)
+    after = TECHNIQUE.apply(captured(model, x), FLOAT32)
+    torch.testing.assert_close(run(after, [x], dict(model.named_parameters())), model(x), rtol=1e-5, atol=1e-5)
+    return after
+
+
+def test_a_pool_after_a_transposed_convolution_stays() -> None:
+    for stride in (1, 2):  # its blocks hold every other place: 2 x 2 of those are no window
+        conv = nn.ConvTranspose2d(16, 8, 3, stride=stride, padding=1, output_padding=stride - 1)
+        after = _ending(conv, lambda y, b: torch.max_pool2d(torch.tanh(y), 2), torch.randn(2, 16, 4, 4), 1)
+        assert any("pool" in node.name for node in after.graph.nodes) and not any(node.target.end.windows for node in _kernels(after)[1:])  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("pool", [lambda y, b: nn.functional.max_pool2d(y, [2]), lambda y, b: nn.functional.avg_pool2d(y, 2)])
+def test_a_pool_of_more_axes_than_the_convolution_stays(pool: Any) -> None:
+    after = _ending(nn.Conv1d(16, 8, 3), pool, torch.randn(2, 16, 10), 1)  # a sample without a batch, to the pool: channels are pooled, too
+    assert any("pool" in node.name for node in after.graph.nodes)
+
+
+def test_a_number_a_channel_is_read_by_channel_before_a_pool_of_the_same_sizes() -> None:
+    after = _ending(nn.Conv2d(16, 8, 3, padding=1), lambda y, b: torch.relu(torch.max_pool2d(y, 3) + b), torch.randn(1, 16, 3, 3), 1, 8, 1, 1)
+    [call] = _kernels(after)[1:]
+    assert after.results[0].target is torch.ops.aten.max_pool2d.default
+    assert "q0 + row" in call.target.python_text() and "q0 + target" not in call.target.python_text()  # type: ignore[union-attr]
+
+
+def test_a_cat_of_a_cat_keeps_the_parts_of_both() -> None:
+    class Nested(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.one, self.two, self.three = nn.Conv2d(16, 8, 3), nn.Conv2d(16, 7, 3), nn.Conv2d(16, 5, 3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.cat([torch.cat([self.one(x), torch.relu(self.two(x))], 1), self.three(x)], 1)
+
+    model, x = randomised(Nested(), 0), torch.randn(2, 16, 5, 5)
+    after = TECHNIQUE.apply(captured(model, x), FLOAT32)
+    torch.testing.assert_close(run(after, [x], dict(model.named_parameters())), model(x), rtol=1e-5, atol=1e-5)
+
+
+def test_a_weight_that_is_nan_stays_so_in_tf32() -> None:
+    model, x = nn.Sequential(nn.Conv2d(16, 8, 1), nn.Tanh()), torch.randn(2, 16, 5, 5)
+    with torch.no_grad():
+        model[0].weight[2, 3] = torch.tensor(0x7FFFFFFF, dtype=torch.int32).view(torch.float32)  # what a GPU's own arithmetic makes
+    seen = run(TECHNIQUE.apply(captured(model, x), HALF), [x], dict(model.named_parameters()))
+    assert seen[:, 2].isnan().all() and seen.isnan().sum() == seen[:, 2].numel()
+
+
 def test_a_cat_of_other_things_stays() -> None:
     class Dense(nn.Module):
         def __init__(self) -> None:

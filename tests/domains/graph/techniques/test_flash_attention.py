@@ -358,6 +358,14 @@ CASES = [
     ],
     lambda: check(R(1, 1, 10, 16), R(1, 1, 40, 16), R(1, 1, 40, 16), mask=torch.empty(40 << 26, dtype=torch.bool).view(40, -1)[:, :10].T.fill_(True)),
 ]
+def infinite(which, function, form):
+    given = [R(1, 1, 40, 16), R(1, 1, 70, 16), R(1, 1, 70, 16)]
+    given[which][0, 0, 3, 7] = math.inf
+    last = (False, 0, 0, None, False, None, None, None, form, "nan", 3, False, [32, 32, 4, 2, which % 2])
+    seen, exact = names[function](*given, 0.3, *last), semantics(*(x.double() for x in given), 0.3, *last)
+    assert not (seen.isfinite() & ~exact.isfinite()).any() and not seen.isfinite().all()
+    assert (seen - exact)[seen.isfinite()].abs().sum() <= 1e-4 * seen.numel(), "what is finite is right"
+
 def wide(*given, **more):
     check(*given, scale=0.05, function="flash_wide", **more)
 
@@ -373,6 +381,7 @@ CASES += [
     lambda: wide(R(1, 2, 70, 300), R(1, 2, 90, 300), R(1, 2, 90, 280), mask=mask, fill=-2.0, form="relu"),
     lambda: wide(R(1, 2, 70, 300).half(), R(1, 2, 90, 300).half(), R(1, 2, 90, 300).half(), shape=(64, 32, 4, 2, 0)),
     lambda: wide(R(2, 70, 300), R(2, 90, 300), R(2, 90, 300), products=1, floor=2e-3),
+    lambda: [infinite(which, *more) for which in range(3) for more in (("flash_attention", "softmax"), ("flash_wide", "relu"))],
 ]
 names["_FLASH_SCORES"] = 1
 for case in CASES[int(sys.argv[2])::int(sys.argv[3])]:
@@ -381,7 +390,7 @@ for case in CASES[int(sys.argv[2])::int(sys.argv[3])]:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed: pip install triton (its interpreter needs no GPU)")
-@pytest.mark.parametrize(("part", "parts"), [(6, 19), (32, 99), *(pytest.param(part, 5, marks=pytest.mark.slow) for part in range(5))])
+@pytest.mark.parametrize(("part", "parts"), [(6, 19), (32, 99), (38, 99), *(pytest.param(part, 5, marks=pytest.mark.slow) for part in range(5))])
 def test_the_kernel_by_the_interpreter(part: int, parts: int, tmp_path: Path) -> None:
     path = tmp_path / "generated.py"
     path.write_text("\n\n".join(["import torch", kernels.text("flash_attention"), kernels.text("flash_wide")]))

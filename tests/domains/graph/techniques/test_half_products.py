@@ -85,7 +85,8 @@ def on_cpu(ir: GraphIR) -> Any:
 
 
 VALUES = {
-    "normal": lambda x: x, "uniform": lambda x: x.abs(), "offset": lambda x: x + 10, "huge": lambda x: 1e10 * x, "small": lambda x: 1e-8 * x,
+    "normal": lambda x: x, "uniform": lambda x: x.abs(), "offset": lambda x: x + 10, "huge": lambda x: 1e10 * x,
+    "next to the end": lambda x: 2e36 * x / x.abs().max(), "small": lambda x: 1e-8 * x,
     "spikes": lambda x: torch.where(torch.rand_like(x) < 1e-3, 1e4 * x, x), "zeros": torch.zeros_like,
     "rows of all sizes": lambda x: x * 10.0 ** torch.randint(-7, 7, (*x.shape[:-1], 1)),
 }  # fmt: skip

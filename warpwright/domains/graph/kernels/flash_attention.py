@@ -30,9 +30,11 @@ import triton.language as tl
 
 @triton.jit
 def _flash_power(largest):
-    """Return powers of two: one that takes `largest` to [2^14, 2^15), and the one that undoes it."""
+    """Return powers of two: one that takes `largest` to [2^14, 2^15), and the one that undoes it, which is NaN where `largest` is infinite: beside
+    that all that is finite was scaled to 0, and must not pass for a result."""
     exponent = tl.maximum((largest.to(tl.int32, bitcast=True) >> 23) & 255, 15)
-    return ((268 - exponent) << 23).to(tl.float32, bitcast=True), ((exponent - 14) << 23).to(tl.float32, bitcast=True)
+    back = tl.where(exponent == 255, 0x7FC00000, (exponent - 14) << 23)
+    return ((268 - exponent) << 23).to(tl.float32, bitcast=True), back.to(tl.float32, bitcast=True)
 
 
 @triton.jit
@@ -195,7 +197,7 @@ def _flash_tile(
     s = _flash_product(q, q_low, tl.trans(a), tl.trans(a_low), PRODUCTS)
     f = q_factor * a_factor
     if HALVES and FORM == "softmax":
-        f = tl.maximum(f, 1.1754943508222875e-38)  # 0, of tiles that are 0 or next to it, times -Inf would be NaN
+        f = tl.maximum(f, 1.1754943508222875e-38, propagate_nan=tl.PropagateNan.ALL)  # 0, of tiles that are 0 or next to it, times -Inf would be NaN
     s, f = _flash_seen(
         s, f, tile, mask, m_k, bias, a_k, slope, row, real, nk, offset, window, fill, KEYS, FORM, CAUSAL, WINDOW, MASK, BIAS, SLOPES, EDGE
     )  # fmt: skip

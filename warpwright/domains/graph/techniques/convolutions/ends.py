@@ -20,6 +20,7 @@ from warpwright.base import digest
 from warpwright.domains.graph.cpp.kernel import interpret, subgraph
 from warpwright.domains.graph.ir import argument, aten, is_op, only_user, shape
 from warpwright.domains.graph.techniques.convolutions import epilogue
+from warpwright.domains.graph.techniques.convolutions.convolution import TRANSPOSED
 from warpwright.domains.graph.techniques.convolutions.epilogue import Epilogue
 
 POOLS: Mapping[Any, str] = {
@@ -80,7 +81,8 @@ def after(start: fx.Node) -> End:
     found = epilogue.after(start, load)
     end = End(start, found)
     pool = only_user(end.last)
-    windows = windows_of(pool, end.last) if pool is not None else ()
+    whole = not is_op(start, *TRANSPOSED)  # a transposed convolution's blocks hold every other place, and no windows
+    windows = windows_of(pool, end.last) if pool is not None and whole else ()
     if pool is None or not windows:
         return _moved(end, pool) or end
     later = epilogue.after(pool, load)
@@ -106,7 +108,10 @@ def _moved(end: End, pool: fx.Node | None) -> End | None:
     once = found is not None and all(sum(arg in found.nodes for arg in node.all_input_nodes) == 1 for node in found.nodes[1:])
     if found is None or not rises or not once:
         return None
-    kept = Epilogue(found.nodes, found.operands, tuple(load(one, pool) or "" for one in found.operands), found.lines)
+    loads = tuple(load(one, end.start) for one in found.operands)  # there, a number a channel may have the sizes of the pool's result
+    if None in loads:
+        return None
+    kept = Epilogue(found.nodes, found.operands, tuple(one or "" for one in loads), found.lines)
     return End(end.start, kept, moved=pool)
 
 
@@ -115,6 +120,8 @@ def windows_of(pool: fx.Node, source: fx.Node) -> tuple[int, ...]:
     if pool.target not in POOLS or pool.args[0] is not source:
         return ()
     d = len(shape(pool)) - 2
+    if not 1 <= d <= 3 or list(POOLS).index(pool.target) % 3 != d - 1:  # to a pool of more axes this is a sample without a batch
+        return ()
     sizes, stride, padding = (_per_axis(argument(pool, name), d) for name in ("kernel_size", "stride", "padding"))
     plain = not any(padding) and (not stride or stride == sizes) and not argument(pool, "ceil_mode")
     if POOLS[pool.target] == "max":

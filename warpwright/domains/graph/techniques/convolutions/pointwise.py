@@ -101,7 +101,8 @@ def block_shape(conv: Convolution) -> list[int]:
 def insert(at: Inserter, conv: Convolution, parts: int) -> tuple[Any, ...]:
     """Insert the weight as the kernel takes it; return the arguments up to `groups`."""
     weight = at.call(aten.reshape.default, conv.weight, list(shape(conv.weight)[:2]))
-    if parts == 1:  # rounded to the nearest number of TF32
+    if parts == 1:  # rounded to the nearest number of TF32; the NaN that a GPU makes, 0x7FFFFFFF, would become -0
         bits = at.call(aten.add.Scalar, at.call(aten.view.dtype, weight, torch.int32), 0x1000)
-        weight = at.call(aten.view.dtype, at.call(aten.bitwise_and.Scalar, bits, -0x2000), torch.float32)
+        rounded = at.call(aten.view.dtype, at.call(aten.bitwise_and.Scalar, bits, -0x2000), torch.float32)
+        weight = at.call(aten.where.self, at.call(aten.isnan.default, weight), weight, rounded)
     return conv.x, weight, conv.bias, PRECISION[parts], list(conv.stride), list(conv.out), block_shape(conv), conv.groups

@@ -33,7 +33,7 @@ _LEAST_INTENSITY = 256
 """Operations for each number of x and of the result: below that the passes over them cost more than they save."""
 LARGEST, OF_A_PARAMETER = 14, 7
 """Powers of two that the largest element of a row of x and of a column of w are scaled to, at most: float16 ends at 65,504. The product of both is
-scaled back in two steps, and stays within float32 after the first where x is below 2^100."""
+scaled back in two steps, first by the smaller factor: the other way round what is small in the end may overflow."""
 
 _HALF_PRODUCT = '''
 def half_product(x, w, by_rows):
@@ -145,7 +145,8 @@ def _replace(e: Edit, node: fx.Node) -> None:
     if product.by_rows:
         of_w = at.call(aten.reshape.default, of_w, [shape(product.w)[0]])
     small = at.call(HALF_PRODUCT, x, w, product.by_rows)
-    result = at.call(aten.mul.Tensor, at.call(aten.mul.Tensor, small, of_x), of_w)
+    least, most = (at.call(end, of_x, of_w) for end in (aten.minimum.default, aten.maximum.default))
+    result = at.call(aten.mul.Tensor, at.call(aten.mul.Tensor, small, least), most)
     e.replace(node, at.call(aten.add.Tensor, result, product.bias) if product.bias is not None else result)
 
 

@@ -27,7 +27,7 @@ FULL, SET_UP = 396, 3
 """Blocks of rows that an H200 runs at once, and how long to make a block's weight takes, in times of 64 rows.
 
 So about it fits: with 64 rows a block mutag's 69,500 pairs took 91 us, and bgs' 270,000 with 320 a block 167, where nodes' keys and values took 16
-and 44 and their pairs 36 and 115.
+and 44 and their pairs 36 and 115. By these blocks it is 48 and 157, beside the queries.
 """
 BLOCKS, MOST = 800, 16
 """Blocks, about, from which each takes more than 64 rows with one weight; and how many times 64 at most."""

@@ -54,7 +54,7 @@ def _weights(
     if window:
         scores = scores.masked_fill(away >= window, -math.inf)
     weights = scores.relu() if form == "relu" else scores.softmax(-1)
-    return scores, weights.nan_to_num(0.0) if dead == "zero" else weights
+    return scores, weights.masked_fill((scores == -math.inf).all(-1, keepdim=True), 0.0) if dead == "zero" else weights
 
 
 def _laid(y: torch.Tensor, turned: bool) -> torch.Tensor:
