@@ -16,7 +16,7 @@ from warpwright.errors import UsageError
 from warpwright.learn.policy import compare, config, rewards
 from warpwright.learn.policy.log import WHOLE, Log, last_whole
 from warpwright.learn.policy.recorded import tasks_of
-from warpwright.learn.policy.train import _claim, split
+from warpwright.learn.policy.train import _claim, _deterministic, split
 
 TINY = Path(__file__).parents[2] / "configs" / "tiny.toml"
 
@@ -98,3 +98,13 @@ def test_a_checkpoint_counts_when_it_is_whole_and_later_lines_are_forgotten(tmp_
     assert last_whole(stage) == stage / "checkpoint-2"
     assert log.resumed(stage, last_whole(stage)) == str(stage / "checkpoint-2")
     assert [line["step"] for line in log.lines()] == [1, 2, 9]
+
+
+def test_a_training_leaves_torch_as_it_was() -> None:
+    """A process that trains and goes on (tests, a search) had every later call of a function without a deterministic form refused."""
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled(), torch.utils.deterministic.fill_uninitialized_memory
+    with pytest.raises(KeyError), _deterministic(torch, 1):
+        assert torch.get_num_threads() == 1 and torch.are_deterministic_algorithms_enabled()
+        raise KeyError
+    assert (torch.get_num_threads(), torch.are_deterministic_algorithms_enabled(), torch.utils.deterministic.fill_uninitialized_memory) == before

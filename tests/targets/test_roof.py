@@ -69,7 +69,7 @@ def test_what_has_no_floor_asks_for_nothing(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_candidate_that_comes_near_the_peaks_has_them_measured_again(monkeypatch: pytest.MonkeyPatch, seconds: float, again: bool) -> None:
     """Its record would end the search ("no headroom")."""
     asked, trusted = measuring(monkeypatch, 1.5e9, 4e9), trusted_with(1.0)
-    bench: Any = SimpleNamespace(**vars(BENCH), lock=SimpleNamespace(exclusive=nullcontext))
+    bench: Any = SimpleNamespace(**vars(BENCH), alone=nullcontext)
     roof.find(bench, trusted, WORK)
     roof.doubt_beside(bench, trusted, seconds)
     assert asked == [False, True][: 1 + again] and trusted.roof["peak_bytes_per_second"] == (4e9 if again else 1.5e9)

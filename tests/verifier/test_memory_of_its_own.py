@@ -33,14 +33,14 @@ def test_a_judge_knows_which_outputs_the_original_hands_out_again(task: str, aga
 @pytest.mark.parametrize(("shared", "original", "refused"), [([], {0}, ""), ([1], {1}, ""), ([1], set(), "1"), ([0, 1], {1}, "0"), ([0], {1}, "0")])
 def test_no_other_output_may_lie_where_the_last_one_does(shared: list[int], original: set[int], refused: str) -> None:
     asked: deque[Case] = deque()
-    worker = SimpleNamespace(request=lambda op: {}, memory=SimpleNamespace(keep=lambda: None), go=lambda hold: None)
+    worker = SimpleNamespace(go=lambda hold: None)
 
     def hands_out_again(case: Case) -> set[int]:
         asked.append(case)
         return original
 
     checked = SimpleNamespace(
-        judge=SimpleNamespace(facts={"aliases": []}, hands_out_again=hands_out_again), repeatable=True, worker=worker,
+        judge=SimpleNamespace(facts={"aliases": []}, hands_out_again=hands_out_again), repeatable=True, worker=worker, keep=lambda: None,
         export=lambda: {"aliases": [["input 0"] + [KEPT] * (number in shared) for number in range(2)]},
     )  # fmt: skip
     look: Callable[[Any, Case], None] = verify._Verification.memory_of_its_own

@@ -91,13 +91,26 @@ def one_seed(config: Config, tasks: Sequence[RecordedTask], seed: int, folder: P
     except ImportError as error:
         raise MissingExtra(error.name or "transformers", "learn", "training a policy") from error
     logging.disable_progress_bar()
-    torch.set_num_threads(config.threads)
-    torch.use_deterministic_algorithms(True)
-    # TRL's fine-tuning asks for 134 MB of scratch at each step and uses 1 % of it
-    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # a property of the module's class
     folder.mkdir(parents=True, exist_ok=True)
-    with _alone(folder):
+    with _alone(folder), _deterministic(torch, config.threads):
         return _trained(config, tasks, seed, folder, tell)
+
+
+@contextmanager
+def _deterministic(torch: Any, threads: int) -> Iterator[None]:
+    """Have torch's algorithms deterministic and this many threads; afterwards what the process had."""
+    memory = torch.utils.deterministic
+    before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    filled = memory.fill_uninitialized_memory
+    torch.set_num_threads(threads)
+    torch.use_deterministic_algorithms(True)
+    memory.fill_uninitialized_memory = False  # TRL's fine-tuning asks for 134 MB of scratch at each step and uses 1 % of it
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before[0])
+        torch.use_deterministic_algorithms(before[1], warn_only=before[2])
+        memory.fill_uninitialized_memory = filled
 
 
 @contextmanager
