@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
@@ -22,7 +21,7 @@ import torch
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from benchmarks.kernels.beside import beside_others, error, options_of, said, timed
+from benchmarks.kernels.beside import beside_others, call_once, error, options_of, said, timed
 from warpwright.domains.graph import kernels
 from warpwright.domains.graph.techniques.kernels.attention.blocks import WIDEST, block_shape
 
@@ -250,19 +249,22 @@ def main() -> None:
     beside_others("benchmarks.kernels.attention", "flash_attention", text, CASES, options_of(__doc__, 60.0), _compile, _rows)
 
 
-def _is_compiled(name: str, options: argparse.Namespace) -> bool:
-    return not options.no_compile and any(part in name for part in _COMPILED)
+def is_compiled(name: str, options: argparse.Namespace, among: Sequence[str] = _COMPILED) -> bool:
+    """Whether torch.compile is beside this case: a part of its name is `among` these."""
+    return not options.no_compile and any(part in name for part in among)
+
+
+def programs_of(
+    names: list[str], options: argparse.Namespace, ways_of: Callable[[str], Sequence[Way | None]], among: Sequence[str] = _COMPILED
+) -> list[tuple[str, Way | None, bool]]:
+    """Return what `call_once` takes: torch.compile's programs first, which take longest."""
+    ours = [(name, way, False) for name in names for way in ways_of(name)]
+    return [*[(name, None, True) for name in names if is_compiled(name, options, among)], *ours]
 
 
 def _compile(names: list[str], options: argparse.Namespace, template: Any) -> None:
-    """Call each of this part's programs once; what fails says so when it is timed."""
-    part, parts = map(int, options.compile_part.split("/"))
-    todo = [(name, way, False) for name in names for way in ways(CASES[name], options.ways)]
-    todo = [*[(name, None, True) for name in names if _is_compiled(name, options)], *todo]
-    for name, way, baseline in todo[part::parts]:
-        with suppress(Exception):
-            called = Called(CASES[name], "cuda", template)
-            (called.baselines().get("compile", bool) if baseline else partial(called.ours, way))()
+    todo = programs_of(names, options, lambda name: ways(CASES[name], options.ways))
+    call_once(todo, options, lambda name, baseline: Called(CASES[name], "cuda", template))
 
 
 def _rows(name: str, options: argparse.Namespace, template: Any) -> Iterator[dict[str, Any]]:
@@ -278,7 +280,7 @@ def _rows(name: str, options: argparse.Namespace, template: Any) -> Iterator[dic
         timed(row, "ours" if way is None else " ".join(map(str, map(int, way))), call, exact, options.dry)
     if not options.dry:
         for kind, other in called.baselines().items():
-            if kind != "compile" or _is_compiled(name, options):
+            if kind != "compile" or is_compiled(name, options):
                 timed(row, kind, other, exact, options.dry)
     yield from said(row, case.flops, eager)
 

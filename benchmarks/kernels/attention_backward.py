@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -19,8 +18,8 @@ from typing import Any, cast
 import torch
 from torch.nn.attention import SDPBackend
 
-from benchmarks.kernels.attention import B, Called, Case, Way, chosen
-from benchmarks.kernels.beside import beside_others, error, options_of, said, timed
+from benchmarks.kernels.attention import B, Called, Case, Way, chosen, is_compiled, programs_of
+from benchmarks.kernels.beside import beside_others, call_once, error, options_of, said, timed
 from warpwright.domains.graph import kernels
 from warpwright.domains.graph.techniques.kernels.attention.blocks import backward_shape
 
@@ -127,19 +126,9 @@ def main() -> None:
     beside_others("benchmarks.kernels.attention_backward", "flash_backward", text, CASES, options_of(__doc__, 60.0), _compile, _rows)
 
 
-def _is_compiled(name: str, options: argparse.Namespace) -> bool:
-    return not options.no_compile and any(part in name for part in _COMPILED)
-
-
 def _compile(names: list[str], options: argparse.Namespace, template: Any) -> None:
-    """Call each of this part's programs once; what fails says so when it is timed."""
-    part, parts = map(int, options.compile_part.split("/"))
-    todo = [(name, way, False) for name in names for way in ways(CASES[name], options.ways)]
-    todo = [*[(name, None, True) for name in names if _is_compiled(name, options)], *todo]
-    for name, way, baseline in todo[part::parts]:
-        with suppress(Exception):
-            called = Step(CASES[name], "cuda", template)
-            (called.baselines()["compile"] if baseline else partial(called.ours, way))()
+    todo = programs_of(names, options, lambda name: ways(CASES[name], options.ways), _COMPILED)
+    call_once(todo, options, lambda name, baseline: Step(CASES[name], "cuda", template))
 
 
 def _rows(name: str, options: argparse.Namespace, template: Any) -> Iterator[dict[str, Any]]:
@@ -160,7 +149,7 @@ def _rows(name: str, options: argparse.Namespace, template: Any) -> Iterator[dic
     for way in ways(case, options.ways):
         measure("ours" if way is None else " ".join(map(str, map(int, way))), partial(called.ours, way))
     for kind, other in ({} if options.dry else called.baselines()).items():
-        if kind != "compile" or _is_compiled(name, options):
+        if kind != "compile" or is_compiled(name, options, _COMPILED):
             measure(kind, other)
     yield from said(row, flops, eager)
 

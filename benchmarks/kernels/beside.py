@@ -8,8 +8,8 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,22 @@ def compile_all(name: str, jobs: int, seconds: float) -> None:
         if job.poll() is None:
             job.kill()
     print(f"compiled in {time.monotonic() - start:.1f} s", flush=True)
+
+
+def call_once(
+    todo: Sequence[tuple[str, Any, bool]], options: argparse.Namespace, called: Callable[[str, bool], Any],
+    within: Callable[[str], AbstractContextManager[Any]] = lambda name: nullcontext(),
+) -> None:  # fmt: skip
+    """Call each program of `--compile-part` once, so that it is compiled; what fails says so when it is timed.
+
+    `todo`: a case, a way of ours, and whether torch.compile's program is meant instead; `called`: what makes both of a case, for which of them;
+    `within`: the settings of a case.
+    """
+    part, parts = map(int, options.compile_part.split("/"))
+    for name, way, baseline in todo[part::parts]:
+        with suppress(Exception), within(name):
+            programs = called(name, baseline)
+            (programs.baselines()["compile"] if baseline else partial(programs.ours, way))()
 
 
 def beside_others(

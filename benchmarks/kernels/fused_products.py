@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
@@ -18,7 +17,7 @@ from typing import Any, cast
 import torch
 from torch.nn import functional as F
 
-from benchmarks.kernels.beside import beside_others, error, options_of, said, timed
+from benchmarks.kernels.beside import beside_others, call_once, error, options_of, said, timed
 from warpwright.domains.graph import kernels
 from warpwright.domains.graph.techniques.kernels.fused_product import block_shape
 
@@ -131,14 +130,9 @@ def main() -> None:
 
 
 def _compile(names: list[str], options: argparse.Namespace, template: Any) -> None:
-    """Call each of this part's programs once; what fails says so when it is timed."""
-    part, parts = map(int, options.compile_part.split("/"))
     todo = [(name, way, False) for name in names for way in ways(CASES[name], options.ways)]
     todo += [] if options.no_compile else [(name, None, True) for name in names]
-    for name, way, baseline in todo[part::parts]:
-        with suppress(Exception):
-            called = Called(CASES[name], "cuda", template)
-            (called.baselines()["compile"] if baseline else partial(called.ours, way))()
+    call_once(todo, options, lambda name, baseline: Called(CASES[name], "cuda", template))
 
 
 def _rows(name: str, options: argparse.Namespace, template: Any) -> Iterator[dict[str, Any]]:

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 
 import torch
 
-from benchmarks.kernels.beside import beside_others, error, options_of, said, timed
+from benchmarks.kernels.beside import beside_others, call_once, error, options_of, said, timed
 from warpwright.domains.graph import kernels
 from warpwright.domains.graph.techniques.convolutions.implicit import block_shape, cut_weight
 
@@ -183,14 +182,13 @@ def main() -> None:
 
 def _compile(names: list[str], options: argparse.Namespace, template: Any) -> None:
     """Call each of this part's programs once, ours on 16 samples at most: the size of a batch is no constant of a kernel."""
-    part, parts = map(int, options.compile_part.split("/"))
     todo = [(name, way, False) for name in names for way in ways(CASES[name], options.ways)]
     todo += [] if options.no_compile else [(name, None, True) for name in names]
-    for name, way, baseline in todo[part::parts]:
-        with suppress(Exception), _permitted(CASES[name]):
-            case = CASES[name] if baseline else replace(CASES[name], n=min(CASES[name].n, 16))
-            called = Called(case, "cuda", template)
-            (called.baselines()["compile"] if baseline else partial(called.ours, way))()
+
+    def called(name: str, baseline: bool) -> Called:
+        return Called(CASES[name] if baseline else replace(CASES[name], n=min(CASES[name].n, 16)), "cuda", template)
+
+    call_once(todo, options, called, lambda name: _permitted(CASES[name]))
 
 
 def _permitted(case: Case) -> Any:

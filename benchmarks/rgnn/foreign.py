@@ -17,13 +17,12 @@ from __future__ import annotations
 import argparse
 import copy
 import importlib.util
-import json
 import statistics
 import sys
 import time
-import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -32,6 +31,7 @@ import torch
 import torch.nn.functional as F
 
 import warpwright.rgnn
+from benchmarks.rgnn.noted import noted
 
 Loss = Callable[[Any], torch.Tensor]
 
@@ -356,6 +356,10 @@ def row_of(name: str, m: ModuleType, device: torch.device, steps: int) -> dict[s
     return row
 
 
+def _loaded_row(args: argparse.Namespace, name: str, device: torch.device) -> dict[str, Any]:
+    return row_of(name, loaded(args.models, name), device, args.steps)
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Run each model."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -372,15 +376,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     args.out.mkdir(parents=True, exist_ok=True)
     with (args.out / "rows.jsonl").open("w") as file:
         for name in args.only.split(","):
-            row: dict[str, Any] = {"table": "foreign", "model": name}
-            try:
-                row |= row_of(name, loaded(args.models, name), device, args.steps)
-            except Exception as problem:
-                traceback.print_exc()
-                row["note"] = f"{type(problem).__name__}: {str(problem)[:300]}"
-            print(json.dumps(row), flush=True)
-            file.write(json.dumps(row) + "\n")
-            file.flush()
+            noted(file, {"table": "foreign", "model": name}, partial(_loaded_row, args, name, device))
 
 
 if __name__ == "__main__":

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import argparse
 import copy
-import json
 import threading
-import traceback
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from benchmarks.rgnn.noted import noted
 from warpwright.domains.rgnn.emit.own import kinds
 from warpwright.domains.rgnn.emit.triton import direct
 from warpwright.domains.rgnn.nn.common import typed_index
@@ -130,6 +130,11 @@ CHECKS: dict[str, Callable[[torch.device], Answers]] = {
 }
 
 
+def _counted(check: Callable[[torch.device], Answers], device: torch.device) -> dict[str, Any]:
+    answers = list(check(device))
+    return {"asked": len(answers), "wrong": answers.count(False)}
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Ask all; by default with the arguments of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -142,16 +147,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         for name, check in CHECKS.items():
             if device.type == "cpu" and check is not edges_at_one_look:
                 continue
-            row: dict[str, Any] = {"table": "kept", "check": name}
-            try:
-                answers = list(check(device))
-                row |= {"asked": len(answers), "wrong": answers.count(False)}
-            except Exception as problem:
-                traceback.print_exc()
-                row["note"] = f"{type(problem).__name__}: {str(problem)[:300]}"
-            print(json.dumps(row), flush=True)
-            file.write(json.dumps(row) + "\n")
-            file.flush()
+            noted(file, {"table": "kept", "check": name}, partial(_counted, check, device))
 
 
 if __name__ == "__main__":

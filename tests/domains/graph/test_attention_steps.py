@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from interpreter import INTERPRETER
 
 from tests.domains.graph import models
 from warpwright.base import Action
@@ -101,10 +101,6 @@ def test_no_attention_is_taken_out_of_a_step_on_a_cpu(tmp_path: Path) -> None:
     assert not [action for action in space.actions(space.start) if action.technique == "differentiate" and "attention" in str(action)]
 
 
-needs_triton = pytest.mark.skipif(
-    importlib.util.find_spec("triton") is None, reason="Triton is not installed: pip install triton (its interpreter needs no GPU)"
-)
-
 WHOLE = """
 import copy, sys, torch
 text = open(sys.argv[1]).read().replace('device="cuda"', 'device="cpu"').replace('"device": "cuda"', '"device": "cpu"')
@@ -122,7 +118,7 @@ for (name, a), b in zip(model.named_parameters(), new.parameters()):
 """
 
 
-@needs_triton
+@INTERPRETER
 @pytest.mark.slow
 def test_a_whole_step_by_the_interpreter(tmp_path: Path) -> None:
     space = space_of(tmp_path, BODIES["minGPT"])
@@ -181,7 +177,7 @@ for case in CASES[int(sys.argv[2])::int(sys.argv[3])]:
 """
 
 
-@needs_triton
+@INTERPRETER
 @pytest.mark.parametrize(("part", "parts"), [(11, 99), *(pytest.param(part, 3, marks=pytest.mark.slow) for part in range(3))])
 def test_the_kernels_by_the_interpreter(part: int, parts: int, tmp_path: Path) -> None:
     path = tmp_path / "generated.py"

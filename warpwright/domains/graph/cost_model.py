@@ -238,9 +238,9 @@ def _unread(node: fx.Node) -> float:
     """Return the bytes of what a convolution's kernel is given or returns and does not touch: x, where it reads the cut; the rest of a larger one."""
     target: Any = node.target
     into, within = node.args[target.place_of_into : target.place_of_into + 2]
-    unread = _size(node.args[0]) if target.function == "implicit_convolution" else 0  # type: ignore[arg-type]
+    unread = _size(node.args[0]) if target.file == "implicit_convolution" else 0  # type: ignore[arg-type]
     if within:
-        own = shape(node.args[2])[1] if target.function == "implicit_convolution" else shape(node.args[1])[0]  # type: ignore[arg-type]
+        own = shape(node.args[2])[1] if target.file == "implicit_convolution" else shape(node.args[1])[0]  # type: ignore[arg-type]
         unread += int(_size(node) * (within[0] - own) // within[0])  # type: ignore[index, operator, arg-type]
     return float(unread + (_size(into) if isinstance(into, fx.Node) else 0))
 

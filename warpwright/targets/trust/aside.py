@@ -21,7 +21,8 @@ from warpwright.workers import device_yield
 from warpwright.workers.sandbox import Worker
 
 ASIDE_SHARE = 0.6
-"""The same for a compilation that runs beside the rest and keeps nobody from anything: what comes after it takes 5 to 8 s on an H200."""
+"""Of the time that is left, the most that a compilation may take which runs beside the rest and keeps nobody from anything: what comes after it takes
+5 to 8 s on an H200. (`planning.COMPILE_SHARE` is of those that do not.)"""
 
 COMPILERS_MODULES = ("torch._dynamo", "torch._inductor.compile_fx", "torch._inductor.async_compile")
 """What torch.compile imports when it is first called: 8 s on an H200 while the rest came up beside it."""

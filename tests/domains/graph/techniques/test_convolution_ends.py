@@ -4,7 +4,6 @@ interpreter where Triton is installed."""
 from __future__ import annotations
 
 import copy
-import importlib.util
 import os
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 from exactness import captured, randomised
+from interpreter import INTERPRETER
 from torch import fx, nn
 
 from warpwright.base import Action
@@ -27,9 +27,6 @@ from warpwright.domains.graph.text import straight
 
 TECHNIQUE = ImplicitConvolutions()
 FLOAT32, HALF = (Action(TECHNIQUE.name, params=(("precision", precision),)) for precision in ("float32", "half"))
-INTERPRETER = pytest.mark.skipif(
-    importlib.util.find_spec("triton") is None, reason="Triton is not installed: pip install triton (its interpreter needs no GPU)"
-)
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import os
 import random
 import subprocess
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 from exactness import assert_equal_in_double, captured, randomised
+from interpreter import INTERPRETER
 from shapes import Apply
 from torch import fx, nn
 from torch.nn import functional as F
@@ -166,7 +166,7 @@ def test_what_others_read_is_a_result() -> None:
     assert len(call.users) == 2
 
 
-@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed: pip install triton (its interpreter needs no GPU)")
+@INTERPRETER
 def test_the_end_by_the_interpreter(tmp_path: Path) -> None:
     model, x, _, after, call = _followed()
     state = {node.name: model.get_parameter(after.state[node.name]).detach() for node in call.all_input_nodes if node.name in after.state}
@@ -210,7 +210,7 @@ while done < int(sys.argv[3]):
 """
 
 
-@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed: pip install triton (its interpreter needs no GPU)")
+@INTERPRETER
 @pytest.mark.parametrize(("seed", "count"), [(0, 8), *(pytest.param(seed, 24, marks=pytest.mark.slow) for seed in (0, 1))])
 def test_the_kernel_by_the_interpreter(seed: int, count: int, tmp_path) -> None:
     path = tmp_path / "generated.py"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import importlib.util
 import math
 import os
 import subprocess
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 from exactness import assert_equal_in_double, captured, randomised
+from interpreter import INTERPRETER
 from torch import nn
 from torch.nn import functional as F
 
@@ -389,7 +389,7 @@ for case in CASES[int(sys.argv[2])::int(sys.argv[3])]:
 """
 
 
-@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed: pip install triton (its interpreter needs no GPU)")
+@INTERPRETER
 @pytest.mark.parametrize(("part", "parts"), [(6, 19), (32, 99), (38, 99), *(pytest.param(part, 5, marks=pytest.mark.slow) for part in range(5))])
 def test_the_kernel_by_the_interpreter(part: int, parts: int, tmp_path: Path) -> None:
     path = tmp_path / "generated.py"
@@ -400,7 +400,7 @@ def test_the_kernel_by_the_interpreter(part: int, parts: int, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed: pip install triton (its interpreter needs no GPU)")
+@INTERPRETER
 def test_a_generated_file_by_the_interpreter(tmp_path: Path) -> None:
     _, after = _replaced(FORMS["minGPT"][0], ((2, 3, 300, 8),) * 3)
     text = "import torch\n" + "\n".join(straight.kernels(after))
@@ -410,7 +410,7 @@ def test_a_generated_file_by_the_interpreter(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-W", "ignore", str(path)], env=os.environ | {"TRITON_INTERPRET": "1"}, check=True, timeout=250)
 
 
-@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed: pip install triton (its interpreter needs no GPU)")
+@INTERPRETER
 @pytest.mark.parametrize("name", ["flash_attention", "flash_wide", "fused_product"])
 def test_kernels_go_to_the_gpu_of_their_operands(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Triton launches on the current GPU, by its stream."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import os
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 from exactness import assert_equal_in_double, captured, randomised
+from interpreter import INTERPRETER
 from torch import fx, nn
 from torch.nn import functional as F
 
@@ -100,7 +100,7 @@ def test_the_text_is_a_program() -> None:
     assert "fused_product" in kernels.text("fused_product")
 
 
-@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed: pip install triton (its interpreter needs no GPU)")
+@INTERPRETER
 @pytest.mark.parametrize("name", ["residual", *(pytest.param(name, marks=pytest.mark.slow) for name in ENDS if name != "residual")])
 def test_the_kernel_by_the_interpreter(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In float32, for the interpreter has no bfloat16 products."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 _BEFORE = {
-    "direct_convolution": ("activations",), "fused_product": ("activations",),
-    "implicit_convolution": ("activations", "convolution_end"), "pointwise_convolution": ("activations", "convolution_end"),
+    "direct_convolution": ("activations", "tf32"), "fused_product": ("activations",),
+    "implicit_convolution": ("activations", "convolution_end"), "pointwise_convolution": ("activations", "convolution_end", "tf32"),
 }  # fmt: skip
-"""What stands before a kernel: those that end with what follows them may end with an activation."""
+"""What stands before a kernel: those that end with what follows them may end with an activation, those in TF32 round their operands."""
 
 
 def text(name: str) -> str:
@@ -19,3 +19,18 @@ def text(name: str) -> str:
 def _own(name: str) -> str:
     source = Path(__file__).with_name(f"{name}.py").read_text()
     return source.partition("# --- generated programs hold what follows\n")[2].strip("\n") + "\n"
+
+
+class FromFile:
+    """The graph's name for a generated function whose text is a file of this folder."""
+
+    file = ""
+
+    @property
+    def shared_text(self) -> str:
+        """The function's text and its kernels', which stand in a generated file once."""
+        return text(self.file)
+
+    def python_text(self) -> str:
+        """Return what is this one's alone."""
+        return ""

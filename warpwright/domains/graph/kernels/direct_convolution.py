@@ -6,6 +6,7 @@ places all channels are in registers at once, and only the reduced ones go to me
 """
 
 # mypy: ignore-errors
+# ruff: noqa: F821 - tf32.py stands before it
 # --- generated programs hold what follows
 
 import triton
@@ -20,13 +21,6 @@ def _larger(a, b):
 @triton.jit
 def _smaller(a, b):
     return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
-
-
-@triton.jit
-def _to_tf32(x):
-    """Round to the nearest TF32 number; the tensor core would cut off. NaN stays NaN."""
-    bits = x.to(tl.int32, bitcast=True) + 0x1000
-    return tl.where(x == x, (bits & -0x2000).to(tl.float32, bitcast=True), x)
 
 
 @triton.jit

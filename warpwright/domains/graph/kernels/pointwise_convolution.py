@@ -17,18 +17,12 @@ Parameters: CHANNELS 16 to 128, PLACES 128, DEPTH 16 or 32 (powers of two), warp
 """
 
 # mypy: ignore-errors
-# ruff: noqa: F821 - convolution_end.py stands before it
+# ruff: noqa: F821 - convolution_end.py and tf32.py stand before it
 # --- generated programs hold what follows
 
 import torch
 import triton
 import triton.language as tl
-
-
-@triton.jit
-def _nearest_tf32(x):
-    bits = x.to(tl.int32, bitcast=True) + 0x1000
-    return tl.where(x == x, (bits & -0x2000).to(tl.float32, bitcast=True), x)
 
 
 @triton.jit
@@ -84,7 +78,7 @@ def _pointwise_convolution(
             known_w = known_w & (k < CI)[:, None]
         weight = tl.load(w + row[None, :] * CI + k[:, None], mask=known_w, other=0.0)
         if PRECISION == "tf32":
-            patch = _nearest_tf32(patch)
+            patch = _to_tf32(patch)
         sums = tl.dot(patch, weight, sums, input_precision=PRECISION)
     if window > 1:
         place = (qz * OH + qy) * OW + qx

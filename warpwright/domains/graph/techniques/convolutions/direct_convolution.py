@@ -17,10 +17,10 @@ import torch.nn.functional as F
 from torch import fx
 
 from warpwright.base import Action, digest
-from warpwright.domains.graph import kernels
 from warpwright.domains.graph.cpp.kernel import interpret, subgraph
 from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import Edit, GraphIR, argument, aten, dtype, edit, find, is_op, only_user, shape
+from warpwright.domains.graph.kernels import FromFile
 from warpwright.domains.graph.techniques.convolutions import epilogue
 from warpwright.domains.graph.techniques.convolutions.convolution import CONVOLUTIONS, Convolution, read
 from warpwright.domains.graph.techniques.convolutions.epilogue import Epilogue
@@ -44,10 +44,10 @@ BESIDE = (Action("windows_cuda"), fuse_cuda(1, DEFAULT), Action("compile", param
 """Kernels for what stays beside such a convolution."""
 
 
-class DirectConvolution:
+class DirectConvolution(FromFile):
     """The graph's name for the generated function `direct_convolution`."""
 
-    __name__ = "direct_convolution"
+    __name__ = file = "direct_convolution"
     compilable = True
     """torch.compile calls it as it is, and fuses what surrounds it."""
 
@@ -62,15 +62,6 @@ class DirectConvolution:
             ends += [padding[a], reach - padding[a] - x.shape[a + 2]]
         y = (torch.conv1d, torch.conv2d, torch.conv3d)[d - 1](F.pad(x, ends), weight, bias, stride, 0, dilation)
         return getattr(torch, op)(y.reshape(y.shape[0], outer, y.shape[1] // outer, *places), axis) if axis else y
-
-    @property
-    def shared_text(self) -> str:
-        """The function's text and its kernel's, which stand in a generated file once."""
-        return kernels.text("direct_convolution")
-
-    def python_text(self) -> str:
-        """Return what is this one's alone."""
-        return ""
 
 
 DIRECT_CONVOLUTION = DirectConvolution()

@@ -19,6 +19,7 @@ from torch import fx
 from warpwright.base import digest
 from warpwright.domains.graph.cpp.kernel import interpret, subgraph
 from warpwright.domains.graph.ir import argument, aten, is_op, only_user, shape
+from warpwright.domains.graph.kernels import FromFile
 from warpwright.domains.graph.techniques.convolutions import epilogue
 from warpwright.domains.graph.techniques.convolutions.convolution import TRANSPOSED
 from warpwright.domains.graph.techniques.convolutions.epilogue import Epilogue
@@ -138,11 +139,9 @@ def _per_axis(given: Any, d: int) -> tuple[int, ...]:
     return values * d if len(values) == 1 else values
 
 
-class Ended:
+class Ended(FromFile):
     """A generated function that ends with what follows it; what `ImplicitConvolution` and `PointwiseConvolution` have in common."""
 
-    function = ""
-    """The kernel's own."""
     own = ""
     """Its parameters, as text, in the order of the call's arguments: `into` and `within` follow one another."""
 
@@ -154,7 +153,7 @@ class Ended:
 
     def _set(self, statistics: str) -> None:
         known = self.text + statistics
-        self.statistics, self.__name__ = statistics, f"{self.function}_{digest(known)[:8]}" if known else self.function
+        self.statistics, self.__name__ = statistics, f"{self.file}_{digest(known)[:8]}" if known else self.file
 
     def _text(self, name: str, later: str) -> str:
         end = self.end
@@ -176,19 +175,23 @@ class Ended:
 
     def python_text(self) -> str:
         """Return the end of the kernel, and the function that hands it over."""
-        if self.__name__ == self.function:
+        if self.__name__ == self.file:
             return ""
         name, later, given = f"_end_of_{self.__name__}", f"_later_of_{self.__name__}", self._given()
         text = self._text(name, later) if self.end else ""
         given += f", epilogue={name}" if self.end and self.end.found else ""
         given += f", later={later}" if self.end and self.end.later else ""
         given += f', statistics="{self.statistics}"' if self.statistics else ""
-        return f"{text}\n\ndef {self.__name__}({self.own}, *operands):\n    return {self.function}({given}, operands=operands)\n"
+        return f"{text}\n\ndef {self.__name__}({self.own}, *operands):\n    return {self.file}({given}, operands=operands)\n"
+
+    def place(self, name: str) -> int:
+        """Return the place of an argument of its calls."""
+        return [one.partition("=")[0].strip() for one in self.own.split(",")].index(name)
 
     @property
     def place_of_into(self) -> int:
         """The place of the argument that says what is written into; after it stands how many channels that has, and which come first."""
-        return [name.partition("=")[0].strip() for name in self.own.split(",")].index("into")
+        return self.place("into")
 
     def with_statistics(self, kind: str) -> Ended:
         """Return the same function that returns statistics, too."""
@@ -196,14 +199,17 @@ class Ended:
         new._set(kind)
         return new
 
+    def is_alone(self, call: fx.Node) -> bool:
+        """Does this call return its own result, and nothing else?"""
+        return not self.statistics and not call.args[self.place_of_into + 1]
+
     def may_count(self, call: fx.Node) -> bool:
         """May this call return statistics?"""
-        return not self.statistics and not call.args[self.place_of_into + 1]
+        return self.is_alone(call)
 
     def places_of_block(self, call: fx.Node) -> int:
         """Return how many places of the result a block writes."""
-        names = [name.partition("=")[0].strip() for name in self.own.split(",")]
-        blocks, pool = call.args[names.index("blocks")], call.args[names.index("pool")]
+        blocks, pool = call.args[self.place("blocks")], call.args[self.place("pool")]
         return int(blocks[1] // math.prod(pool or [1]))  # type: ignore[index, operator, arg-type]
 
     def _given(self) -> str:

@@ -20,13 +20,13 @@ import torch.nn.functional as F
 from torch import fx
 
 from warpwright.base import Action
-from warpwright.domains.graph import kernels
 from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import Edit, GraphIR, Inserter, aten, dtype, edit, find, shape
+from warpwright.domains.graph.kernels import FromFile
 from warpwright.domains.graph.techniques.convolutions import ends, joined, pointwise
 from warpwright.domains.graph.techniques.convolutions.convolution import CONVOLUTIONS, TRANSPOSED, Convolution, read, swap_channels
 from warpwright.domains.graph.techniques.convolutions.ends import Ended
-from warpwright.domains.graph.techniques.convolutions.pointwise import Pointwise, PointwiseConvolution
+from warpwright.domains.graph.techniques.convolutions.pointwise import PointwiseConvolution
 from warpwright.domains.graph.techniques.fold import FOLD
 from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
 from warpwright.errors import NotApplicable
@@ -89,23 +89,14 @@ def cut_weight(w: torch.Tensor, parts: int, rows: bool = False) -> tuple[torch.T
     return torch.stack([high, (last * factor - high.float()).half()][:parts]), factor.reciprocal().flatten()
 
 
-class ImplicitCut:
+class ImplicitCut(FromFile):
     """The graph's name for the generated function that cuts a tensor into float16 numbers with the channels last."""
 
-    __name__ = "implicit_cut"
+    __name__, file = "implicit_cut", "implicit_convolution"
 
     def __call__(self, x: torch.Tensor, parts: int, wide: int) -> torch.Tensor:
         """Return a tensor of that size: those who read it read x, too."""
         return x.new_zeros(parts * (x.numel() // x.shape[1]) * wide + 2 * x.shape[0], dtype=torch.float16)
-
-    @property
-    def shared_text(self) -> str:
-        """The kernels' text, which stands in a generated file once."""
-        return kernels.text("implicit_convolution")
-
-    def python_text(self) -> str:
-        """Return what is this one's alone."""
-        return ""
 
 
 CUT = ImplicitCut()
@@ -114,7 +105,7 @@ CUT = ImplicitCut()
 class ImplicitConvolution(Ended):
     """The graph's name for a generated function: the convolution, and the calls after it."""
 
-    function = "implicit_convolution"
+    file = "implicit_convolution"
     own = (
         "x, cut, w, of_w, bias, parts, kernel, stride, padding, places, dilation, transposed, blocks, groups=1, pool=(), pooled=\"\", "
         "into=None, within=()"
@@ -147,12 +138,7 @@ class ImplicitConvolution(Ended):
 
     def may_count(self, call: fx.Node) -> bool:
         """May this call return statistics? A transposed one's blocks hold every other place."""
-        return super().may_count(call) and not call.args[11]
-
-    @property
-    def shared_text(self) -> str:
-        """The same as the cut's."""
-        return CUT.shared_text
+        return super().may_count(call) and not call.args[self.place("transposed")]
 
     def _given(self) -> str:
         return self.own.replace("=1", "").replace("=()", "").replace('=""', "").replace("=None", "")
@@ -195,12 +181,15 @@ def _covered(node: fx.Node) -> Convolution | None:
     return conv if max(counted) < 2**31 - 2**16 else None
 
 
-Found = Convolution | Pointwise
+Found = tuple[Convolution, bool]
+"""A convolution, and whether the kernel for one tap takes it."""
 
 
 def _found(node: fx.Node, parts: int) -> Found | None:
     """Return the convolution that one of the kernels takes."""
-    return pointwise.find(node, parts) or _covered(node)
+    if conv := pointwise.find(node, parts):
+        return conv, True
+    return (conv, False) if (conv := _covered(node)) else None
 
 
 def _chosen(ir: GraphIR, parts: int) -> list[str]:
@@ -215,13 +204,12 @@ def _chosen(ir: GraphIR, parts: int) -> list[str]:
 
 def _weight(found: Found) -> float:
     """Return the operations that a convolution stands for; bytes count as those that take an H200 as long."""
-    if isinstance(found, Pointwise):
-        return found.conv.flops + 400.0 * (math.prod(shape(found.conv.x)) + math.prod(shape(found.conv.node)))
-    return float(found.flops)
+    conv, of_one_tap = found
+    return conv.flops + (400.0 * (math.prod(shape(conv.x)) + math.prod(shape(conv.node))) if of_one_tap else 0.0)
 
 
 def _kind(found: Found) -> object:
-    conv = found.conv if isinstance(found, Pointwise) else found
+    conv, _ = found
     return conv.sizes, shape(conv.weight), conv.stride, conv.padding, conv.output_padding, conv.dilation, conv.transposed, conv.groups
 
 
@@ -249,11 +237,11 @@ def _cut_weight(at: Inserter, conv: Convolution, parts: int) -> tuple[fx.Node, f
 
 def _emit(e: Edit, found: Found, parts: int, cuts: dict[tuple[fx.Node, int], fx.Node]) -> None:
     """Replace a convolution and what follows it; those who read the same x read one cut of it."""
-    conv = found.conv if isinstance(found, Pointwise) else found
+    conv, of_one_tap = found
     end = ends.after(conv.node)
     kept = end if end.last is not end.start else None
     behind: tuple[Any, ...] = (list(end.windows), end.kind, None, [])
-    if isinstance(found, Pointwise):
+    if of_one_tap:
         new = e.before(end.last).call(PointwiseConvolution(kept), *pointwise.insert(e.before(conv.node), conv, parts), *behind, *end.operands)
     else:
         new = e.before(end.last).call(ImplicitConvolution(kept), *_arguments(e.before(conv.node), conv, parts, cuts), *behind, *end.operands)

@@ -25,9 +25,7 @@ def join(e: Edit) -> None:
 
 def _writes_for(operand: Any, cat: fx.Node) -> bool:
     """May this call write its part of the result? One that writes into another tensor already may not: what it returns is all of that."""
-    if not ends.is_ended(operand) or only_user(operand) is not cat or dtype(operand) != dtype(cat):
-        return False
-    return not operand.target.statistics and not operand.args[operand.target.place_of_into + 1]  # type: ignore[union-attr]
+    return ends.is_ended(operand) and only_user(operand) is cat and dtype(operand) == dtype(cat) and bool(operand.target.is_alone(operand))
 
 
 def _join(e: Edit, cat: fx.Node, operands: list[fx.Node]) -> None:

@@ -10,13 +10,11 @@ A depthwise convolution before it stays a kernel of its own (`windows_cuda`): fo
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import fx
 
-from warpwright.domains.graph import kernels
 from warpwright.domains.graph.ir import Inserter, aten, dtype, shape
 from warpwright.domains.graph.techniques.convolutions import ends
 from warpwright.domains.graph.techniques.convolutions.convolution import Convolution, read
@@ -31,17 +29,10 @@ PRECISION = {1: "tf32", 2: "tf32x3"}
 """By float16 numbers an operand that the other kernel would have."""
 
 
-@dataclass(frozen=True)
-class Pointwise:
-    """A convolution of one tap."""
-
-    conv: Convolution
-
-
 class PointwiseConvolution(Ended):
     """The graph's name for a generated function: the convolution, and the calls after it."""
 
-    function = "pointwise_convolution"
+    file = "pointwise_convolution"
     own = "x, w, bias, precision, stride, places, blocks, groups, pool, pooled, into, within"
 
     def __call__(
@@ -54,13 +45,8 @@ class PointwiseConvolution(Ended):
         y = call(x, w.reshape(*w.shape, *[1] * d), bias, stride, 0, 1, groups)
         return self.ended(y, operands, into, within, blocks[1] // math.prod(pool or [1]))
 
-    @property
-    def shared_text(self) -> str:
-        """The function's text and its kernels', which stand in a generated file once."""
-        return kernels.text("pointwise_convolution")
 
-
-def find(node: fx.Node, parts: int) -> Pointwise | None:
+def find(node: fx.Node, parts: int) -> Convolution | None:
     """Return the convolution that the kernel computes and is worth, of which `node` is the (last) call; None where there is none."""
     conv = read(node)
     if conv is None or not _of_one_tap(conv):
@@ -70,7 +56,7 @@ def find(node: fx.Node, parts: int) -> Pointwise | None:
     end = ends.after(node)
     gains = max(conv.stride) > 1 or conv.groups > 1 or end.last is not end.start or ends.is_joined(node) or _is_normed(node)
     short = shape(conv.weight)[1] <= MOST_TERMS[PRECISION[parts]] or 4 * conv.channels < 3 * shape(conv.x)[1]
-    return Pointwise(conv) if gains and short else None
+    return conv if gains and short else None
 
 
 def _is_normed(node: fx.Node) -> bool:

@@ -17,10 +17,10 @@ import torch
 from torch import fx
 
 from warpwright.base import Action, digest
-from warpwright.domains.graph import kernels
 from warpwright.domains.graph.cpp.kernel import interpret, subgraph
 from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import Edit, GraphIR, argument, aten, dtype, edit, find, is_op, is_tensor, shape, value
+from warpwright.domains.graph.kernels import FromFile
 from warpwright.domains.graph.techniques.convolutions import epilogue
 from warpwright.domains.graph.techniques.convolutions.epilogue import Epilogue
 from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
@@ -46,8 +46,10 @@ def block_shape(m: int, n: int, size: int) -> list[int]:
     return [128, 256, 128 // size, 8, 8, 3]
 
 
-class FusedProduct:
+class FusedProduct(FromFile):
     """The graph's name for a generated function: the product, and the calls after it."""
+
+    file = "fused_product"
 
     def __init__(self, end: Epilogue, by_rows: bool, biased: bool, blocks: list[int]) -> None:
         self.biased = biased
@@ -60,11 +62,6 @@ class FusedProduct:
         """Return what the function computes, by torch's own calls."""
         product = x @ w.mT if self.by_rows else x @ w
         return interpret(self.calls, (product + operands[-1] if self.biased else product, *operands))[0]
-
-    @property
-    def shared_text(self) -> str:
-        """The kernel, which stands in a generated file once."""
-        return kernels.text("fused_product")
 
     def python_text(self) -> str:
         """Return the end of the kernel, and the function that hands it over."""

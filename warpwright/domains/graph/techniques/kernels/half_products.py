@@ -12,21 +12,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import fx
 
 from warpwright.base import Action
 from warpwright.domains.graph.cuda.plan import DEFAULT
-from warpwright.domains.graph.ir import Edit, GraphIR, Inserter, argument, aten, dtype, edit, find, is_op, is_parameter_only, shape
+from warpwright.domains.graph.ir import Edit, GraphIR, Inserter, aten, edit, find, is_parameter_only, shape
 from warpwright.domains.graph.techniques.fold import FOLD
 from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
+from warpwright.domains.graph.techniques.kernels.products import PRODUCTS, Product, read
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 from warpwright.tf32 import permits
 
-_PRODUCTS = (aten.linear.default, aten.matmul.default, aten.mm.default, aten.addmm.default, aten.bmm.default)
 _LEAST_FLOPS, _EVEN = 4e9, 8
 """Operations below which the passes cost more than they save, and what sizes are multiples of for a tensor core."""
 _LEAST_INTENSITY = 256
@@ -67,16 +67,6 @@ HALF_PRODUCT = HalfProduct()
 
 
 @dataclass(frozen=True)
-class _Product:
-    """x [..., k] times w [..., k, n], which is [n, k] where `by_rows`; plus `bias`."""
-
-    x: fx.Node
-    w: fx.Node
-    by_rows: bool = False
-    bias: Any = None
-
-
-@dataclass(frozen=True)
 class HalfProducts:
     """linear(x, w, b)  ->  half_product(half(x * s), half(w * t)) / (s * t) + b, for every large product with a float32 parameter.
 
@@ -112,38 +102,27 @@ class HalfProducts:
 
 
 def _large(ir: GraphIR) -> list[str]:
-    return [node.name for node in find(ir, *_PRODUCTS) if (product := _read(node)) is not None and _is_worth_it(product)]
+    return [node.name for node in find(ir, *PRODUCTS) if (product := read(node)) is not None and _is_worth_it(product)]
 
 
-def _read(node: fx.Node) -> _Product | None:
-    if dtype(node) != torch.float32:
-        return None
-    if is_op(node, aten.linear):
-        return _Product(node.args[0], node.args[1], True, argument(node, "bias"))  # type: ignore[arg-type]
-    if is_op(node, aten.addmm):
-        plain = argument(node, "beta") == 1 and argument(node, "alpha") == 1
-        return _Product(node.args[1], node.args[2], False, node.args[0]) if plain else None  # type: ignore[arg-type]
-    return _Product(node.args[0], node.args[1])  # type: ignore[arg-type]
-
-
-def _is_worth_it(product: _Product) -> bool:
-    left, right = shape(product.x), shape(product.w)
+def _is_worth_it(product: Product) -> bool:
+    left, right = shape(product.x), shape(product.right)
     if len(left) < 2 or len(right) < 2 or (len(right) > 2 and left[:-2] != right[:-2]):
         return False
     rows, k, n = math.prod(left[:-1]), left[-1], right[-2] if product.by_rows else right[-1]
     flops, moved = 2.0 * rows * k * n, rows * k + rows * n
     even = all(size % _EVEN == 0 for size in (k, n))
-    return is_parameter_only(product.w) and even and flops >= _LEAST_FLOPS and flops >= _LEAST_INTENSITY * moved
+    return is_parameter_only(product.right) and even and flops >= _LEAST_FLOPS and flops >= _LEAST_INTENSITY * moved
 
 
 def _replace(e: Edit, node: fx.Node) -> None:
-    product = _read(node)
+    product = read(node)
     assert product is not None
     at = e.before(node)
     x, of_x = _halved(at, product.x, -1, LARGEST)
-    w, of_w = _halved(at, product.w, -1 if product.by_rows else -2, OF_A_PARAMETER)
+    w, of_w = _halved(at, product.right, -1 if product.by_rows else -2, OF_A_PARAMETER)
     if product.by_rows:
-        of_w = at.call(aten.reshape.default, of_w, [shape(product.w)[0]])
+        of_w = at.call(aten.reshape.default, of_w, [shape(product.right)[0]])
     small = at.call(HALF_PRODUCT, x, w, product.by_rows)
     least, most = (at.call(end, of_x, of_w) for end in (aten.minimum.default, aten.maximum.default))
     result = at.call(aten.mul.Tensor, at.call(aten.mul.Tensor, small, least), most)

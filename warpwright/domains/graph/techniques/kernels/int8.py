@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import fx
@@ -16,6 +16,7 @@ from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import Edit, GraphIR, Inserter, argument, aten, dtype, edit, find, is_op, is_parameter_only, shape, value
 from warpwright.domains.graph.techniques.fold import FOLD
 from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
+from warpwright.domains.graph.techniques.kernels.products import PRODUCTS, Product, read
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 from warpwright.templates import standalone
@@ -69,7 +70,6 @@ class Int8Linear:
 
 
 INT8_CUT, INT8_LINEAR = Int8Cut(), Int8Linear()
-_PRODUCTS = (aten.linear.default, aten.matmul.default, aten.mm.default, aten.addmm.default, aten.bmm.default)
 
 
 RECORDED = Action("int8_slices", params=(("recorded", 1),))
@@ -114,29 +114,8 @@ class Int8Slices:
         return FOLD.apply(sliced, Action(FOLD.name)) if list(FOLD.sites(sliced)) else sliced
 
 
-@dataclass(frozen=True)
-class _Product:
-    """x [..., k] times `right`, which is [n, k] where `by_rows` and else [k, n]; plus `bias`."""
-
-    x: fx.Node
-    right: fx.Node
-    by_rows: bool = False
-    bias: Any = None
-
-
-def _read(node: fx.Node) -> _Product | None:
-    if dtype(node) != torch.float32:
-        return None
-    if is_op(node, aten.linear):
-        return _Product(node.args[0], node.args[1], True, argument(node, "bias"))  # type: ignore[arg-type]
-    if is_op(node, aten.addmm):
-        plain = argument(node, "beta") == 1 and argument(node, "alpha") == 1
-        return _Product(node.args[1], node.args[2], False, node.args[0]) if plain else None  # type: ignore[arg-type]
-    return _Product(node.args[0], node.args[1], False)  # type: ignore[arg-type]
-
-
 def _products(ir: GraphIR, costs: ops.Costs) -> list[str]:
-    nodes = [node.name for node in find(ir, *_PRODUCTS) if (product := _read(node)) is not None and _way(product, costs) is not None]
+    nodes = [node.name for node in find(ir, *PRODUCTS) if (product := read(node)) is not None and _way(product, costs) is not None]
     return nodes + [node.name for node in find(ir, aten.scaled_dot_product_attention.default) if _attention(node, costs)]
 
 
@@ -150,7 +129,7 @@ def _attention(node: fx.Node, costs: ops.Costs) -> bool:
     return all(ops.worthwhile(a.flatten(0, -3), b.flatten(0, -3), False, 1, costs) for a, b in ((q, k.mT), (scores, v)))
 
 
-def _way(product: _Product, costs: ops.Costs) -> int | None:
+def _way(product: Product, costs: ops.Costs) -> int | None:
     """Return into how many equal pieces of a batch the inner size of a product is cut, 0 for `_pieces`, None for a product that would not gain.
 
     A product of batches is one in any case (1).
@@ -179,7 +158,7 @@ def _replace(e: Edit, node: fx.Node, costs: ops.Costs) -> None:
     if is_op(node, aten.scaled_dot_product_attention):
         _replace_attention(e, node)
         return
-    product = _read(node)
+    product = read(node)
     assert product is not None
     at, way = e.before(node), _way(product, costs)
     total = _in_turn(at, product) if way == 0 else _in_a_batch(at, product) if way == 1 else _of_pieces(at, product, way or 1)
@@ -190,7 +169,7 @@ def _product(at: Inserter, x: fx.Node, rows: fx.Node) -> fx.Node:
     return at.call(INT8_LINEAR, x, rows, *([at.call(INT8_CUT, rows)] if is_parameter_only(rows) else []))
 
 
-def _in_turn(at: Inserter, product: _Product) -> fx.Node:
+def _in_turn(at: Inserter, product: Product) -> fx.Node:
     rows = product.right if product.by_rows else at.call(aten.t.default, product.right)
     pieces, total = _pieces(shape(rows)[1]), None
     for start, stop in pieces:
@@ -203,7 +182,7 @@ def _in_turn(at: Inserter, product: _Product) -> fx.Node:
     return total
 
 
-def _in_a_batch(at: Inserter, product: _Product) -> fx.Node:
+def _in_a_batch(at: Inserter, product: Product) -> fx.Node:
     leading = list(shape(product.x)[:-2])
     x, rows = (_shaped(at, side, [math.prod(leading), *shape(side)[-2:]]) for side in (product.x, product.right))
     rows = rows if product.by_rows else at.call(aten.transpose.int, rows, 1, 2)
@@ -213,12 +192,12 @@ def _in_a_batch(at: Inserter, product: _Product) -> fx.Node:
 def _replace_attention(e: Edit, node: fx.Node) -> None:
     at, (q, k, v) = e.before(node), node.args[:3]
     scale = argument(node, "scale")
-    scores = _in_a_batch(at, _Product(q, k, True))  # type: ignore[arg-type]
+    scores = _in_a_batch(at, Product(q, k, True))  # type: ignore[arg-type]
     scaled = at.call(aten.mul.Tensor, scores, shape(q)[-1] ** -0.5 if scale is None else scale)  # type: ignore[arg-type]
-    e.replace(node, _in_a_batch(at, _Product(at.call(aten.softmax.int, scaled, -1), v)))  # type: ignore[arg-type]
+    e.replace(node, _in_a_batch(at, Product(at.call(aten.softmax.int, scaled, -1), v)))  # type: ignore[arg-type]
 
 
-def _of_pieces(at: Inserter, product: _Product, pieces: int) -> fx.Node:
+def _of_pieces(at: Inserter, product: Product, pieces: int) -> fx.Node:
     *leading, k = shape(product.x)
     size = k // pieces
     x = at.call(aten.transpose.int, _shaped(at, product.x, [math.prod(leading), pieces, size]), 0, 1)

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import torch
 
-from warpwright.domains.graph import kernels
+from warpwright.domains.graph.kernels import FromFile
 
 
-class FlashTiles:
+class FlashTiles(FromFile):
     """The graph's name for the generated function `flash_tiles`."""
 
-    __name__ = "flash_tiles"
+    __name__, file = "flash_tiles", "flash_attention"
 
     def __call__(self, mask: torch.Tensor, hidden: bool, sizes: list[int], rows: int, keys: int) -> torch.Tensor:
         """Return what the function does: how many tiles each block of rows sees, and which."""
@@ -23,15 +23,6 @@ class FlashTiles:
         seen = seen.view(*seen.shape[:2], seen.shape[2] // rows, rows, seen.shape[3] // keys, keys).any(5).any(3)
         order = torch.sort(seen.to(torch.int32), dim=-1, descending=True, stable=True)[1]
         return torch.cat((seen.sum(-1, keepdim=True), order), -1).to(torch.int32)
-
-    @property
-    def shared_text(self) -> str:
-        """The kernels and functions, which stand in a generated file once."""
-        return kernels.text("flash_attention")
-
-    def python_text(self) -> str:
-        """Return what is this one's alone."""
-        return ""
 
 
 def _spread(x: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
@@ -62,10 +53,10 @@ def _laid(y: torch.Tensor, turned: bool) -> torch.Tensor:
     return y.transpose(1, 2).contiguous().transpose(1, 2) if turned else y
 
 
-class FlashAttention:
+class FlashAttention(FromFile):
     """The graph's name for the generated function `flash_attention`."""
 
-    __name__ = "flash_attention"
+    __name__ = file = "flash_attention"
 
     def __call__(
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, causal: bool, offset: int, window: int,
@@ -76,15 +67,6 @@ class FlashAttention:
         _, weights = _weights(q, _spread(k, q), scale, causal, offset, window, mask, hidden, fill, bias, form, dead)
         return _laid(weights @ _spread(v, q), turned)
 
-    @property
-    def shared_text(self) -> str:
-        """The kernels and functions, which stand in a generated file once."""
-        return kernels.text("flash_attention")
-
-    def python_text(self) -> str:
-        """Return what is this one's alone."""
-        return ""
-
 
 FLASH_TILES, FLASH_ATTENTION = FlashTiles(), FlashAttention()
 
@@ -92,14 +74,9 @@ FLASH_TILES, FLASH_ATTENTION = FlashTiles(), FlashAttention()
 class FlashWide(FlashAttention):
     """The graph's name for the generated function `flash_wide`: the same for heads that no block holds the sums of."""
 
-    __name__ = "flash_wide"
+    __name__ = file = "flash_wide"
     kernels = (FLASH_ATTENTION,)
     """Whose text it calls."""
-
-    @property
-    def shared_text(self) -> str:
-        """The kernels and functions, which stand in a generated file once."""
-        return kernels.text("flash_wide")
 
 
 FLASH_WIDE = FlashWide()
@@ -108,10 +85,10 @@ FLASH_WIDE = FlashWide()
 # --- of a training step ------------------------------------------------------------------------------------------------------------
 
 
-class FlashForward:
+class FlashForward(FromFile):
     """The graph's name for the generated function `flash_forward`: attention, and what its gradients need of each row."""
 
-    __name__ = "flash_forward"
+    __name__, file = "flash_forward", "flash_backward"
     kernels = (FLASH_ATTENTION,)
 
     def __call__(
@@ -127,20 +104,11 @@ class FlashForward:
         ends = ends if q.dim() == 4 else ends[:, None]
         return _laid(weights @ _spread(v, q), turned), ends.to(torch.promote_types(q.dtype, torch.float32))
 
-    @property
-    def shared_text(self) -> str:
-        """The kernels and functions, which stand in a generated file once."""
-        return kernels.text("flash_backward")
 
-    def python_text(self) -> str:
-        """Return what is this one's alone."""
-        return ""
-
-
-class FlashBackward:
+class FlashBackward(FromFile):
     """The graph's name for the generated function `flash_backward`: the gradients of q, k and v."""
 
-    __name__ = "flash_backward"
+    __name__ = file = "flash_backward"
     kernels = (FLASH_ATTENTION,)
 
     def __call__(
@@ -158,15 +126,6 @@ class FlashBackward:
         if keys is not k:
             dk, dv = (x.view(k.shape[0], k.shape[1], -1, *x.shape[2:]).sum(2) for x in (dk, dv))
         return dq.contiguous(), dk.contiguous(), dv.contiguous()
-
-    @property
-    def shared_text(self) -> str:
-        """The kernels and functions, which stand in a generated file once."""
-        return kernels.text("flash_backward")
-
-    def python_text(self) -> str:
-        """Return what is this one's alone."""
-        return ""
 
 
 FLASH_FORWARD, FLASH_BACKWARD = FlashForward(), FlashBackward()
