@@ -20,7 +20,7 @@ import torch
 
 from benchmarks.kernels.beside import beside_others, call_once, error, options_of, said, timed
 from warpwright.domains.graph import kernels
-from warpwright.domains.graph.techniques.convolutions.implicit import block_shape, cut_weight
+from warpwright.domains.graph.techniques.convolutions.implicit import block_shape, cut_weight, width
 
 Way = tuple[int, int, int, int, int]
 """Channels, places and terms of a block's step, warps, stages."""
@@ -140,9 +140,9 @@ class Called:
         case, d = self.case, len(self.case.sizes)
         shape = way or block_shape(case.places, case.co, case.ci, case.terms, case.parts)
         steps = ([case.stride] * d, [case.padding] * d, case.out, [case.dilation] * d)
-        weight, cut = (self.cut, self.of_w, self.b), self.template.implicit_cut(self.x, case.parts)
-        rest = (case.parts, case.kernel, *steps, case.transposed, shape, self.template.end_relu)
-        return self.template.implicit_convolution(self.x, cut, *weight, *rest)  # type: ignore[no-any-return]
+        weight, cut = (self.cut, self.of_w, self.b), self.template.implicit_cut(self.x, case.parts, width(case.ci))
+        rest = (case.parts, case.kernel, *steps, case.transposed, shape)
+        return self.template.implicit_convolution(self.x, cut, *weight, *rest, epilogue=self.template.end_relu)  # type: ignore[no-any-return]
 
     def chain(self, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, end: bool = True) -> torch.Tensor:
         """Return what a program does, or without the end."""
