@@ -63,6 +63,7 @@ def main() -> None:
     parser.add_argument("--dry", action="store_true")
     options = parser.parse_args()
     end = time.monotonic() + options.seconds
+    options.out = options.out.resolve()  # tasks stand elsewhere
     options.out.mkdir(parents=True, exist_ok=True)
     known = release.rows(options.cuda_l1, options.gpu)
     todo = [known[pair] for pair in order(known, options.seed, options.tasks)]
@@ -124,10 +125,9 @@ def work(todo: Any, lines: Any, options: argparse.Namespace, end: float) -> None
     def doing(what: str) -> None:
         (options.out / "doing" / name).write_text(what)  # at once: a line that is put comes later, or never from a process that is ended
 
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ |= {"TORCH_EXTENSIONS_DIR": folder, "TORCH_CUDA_ARCH_LIST": "9.0", "MAX_JOBS": "1"}
+    with workplace() as folder:
         try:
-            lines.put(task_row(row, Path(folder), options, doing))
+            lines.put(task_row(row, folder, options, doing))
         except torch.OutOfMemoryError as error:
             if tries < first.TRIES:  # others hold the memory
                 time.sleep(first.AGAIN_SECONDS)
@@ -136,6 +136,14 @@ def work(todo: Any, lines: Any, options: argparse.Namespace, end: float) -> None
             lines.put({"task": name, "ours": "failed", "reason": f"{type(error).__name__}: {error}"[:600]})
         except Exception as error:  # one of ours, or the task's own
             lines.put({"task": name, "ours": "failed", "reason": f"{type(error).__name__}: {error}"[:600]})
+
+
+@contextlib.contextmanager
+def workplace() -> Iterator[Path]:
+    """Stand in a folder that ends with the task, where extensions are built: some released programs write sources and builds where they stand."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        os.environ |= {"TORCH_EXTENSIONS_DIR": folder, "TORCH_CUDA_ARCH_LIST": "9.0", "MAX_JOBS": "1"}
+        yield Path(folder)
 
 
 def task_row(row: Row, folder: Path, options: argparse.Namespace, doing: Callable[[str], None]) -> Row:

@@ -94,6 +94,17 @@ def test_each_call_is_timed_under_its_settings(tmp_path: Path, monkeypatch: pyte
     assert times == {"theirs": 1e-3, "eager": 1e-3} and seen == {True} and not torch.backends.cudnn.benchmark
 
 
+def test_what_a_released_program_writes_where_it_stands_ends_with_its_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One made a folder of sources and objects in the project's own."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("TORCH_EXTENSIONS_DIR", "TORCH_CUDA_ARCH_LIST", "MAX_JOBS"):
+        monkeypatch.setenv(name, "")
+    with beside.workplace() as folder:
+        Path("vit_build").mkdir()
+        assert (folder / "vit_build").is_dir() and os.environ["TORCH_EXTENSIONS_DIR"] == str(folder)
+    assert Path.cwd() == tmp_path and not any(tmp_path.iterdir()) and not folder.exists()
+
+
 def test_the_order_takes_levels_in_turn_and_leaves_out_what_has_no_program() -> None:
     known = {(level, number): {"custom_code": "x" if number != 3 else None} for level in (1, 2, 3) for number in range(1, 6)}
     drawn = beside.order(known, 811, None)
