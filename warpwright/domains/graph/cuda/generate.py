@@ -20,6 +20,10 @@ from warpwright.domains.graph.ir import value
 
 KEPT_COST = 8
 """Cycles from which on keeping a value in registers beats computing it again."""
+ONE_RESIDENT = {1024: ", 1"}
+"""Threads of a block -> that one block a multiprocessor will do, where the compiler might think otherwise: of 1,024 threads two are resident with 32
+registers each, and ptxas of CUDA 13 takes that and puts on the stack what does not fit (592 bytes of a batch norm of two images, 8 of a group norm
+of a tanh), though with 40 to 64 registers it needs 180 and none."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +150,8 @@ class _Writer(Elements):
         inputs = [f"const {TYPES[value(node).dtype]}* __restrict__ a{i}" for i, (node, _) in enumerate(self.program.operands)]
         outputs = [f"{TYPES[self._kind(v)]}* __restrict__ o{i}" for i, v in enumerate(self.results)]
         more = ["double* w", "int* flags"] if workspace else []
-        bounds = f"{self.plan.block}, 2" if self.plan.together else f"{self.plan.block}"
+        resident = ", 2" if self.plan.together else ONE_RESIDENT.get(self.plan.block, "")
+        bounds = f"{self.plan.block}{resident}"
         return f'extern "C" __global__ void __launch_bounds__({bounds}) {name}({", ".join([*inputs, *outputs, *more])}) {{'
 
     # --- kernels -----------------------------------------------------------------------------------------------------
