@@ -16,7 +16,7 @@
 #   plan      launch plans: the host's time, and from idle to idle                                                                        45
 #   merger    the vision transformer whose torch.compile had no time, by verdict                                                          75
 #   verdicts  KernelBench by verdict, in the order drawn by SEED (811), cold; called again it goes on where it was                       400
-#   warm      the same tasks once more, with a new archive and the caches of the compilers as verdicts left them                         300
+#   warm      the same tasks once more by an archive that knows what verdicts found, and the caches of the compilers                    300
 #   tf32      KernelBench by verdict in TF32's track                                                                                     300
 #   cuda_l1   CUDA-L1's released programs beside ours, v0 sizes                                                                          330
 #   modules   the 40 modules of benchmarks/kernels by verdict, those held out first; called again it goes on                             500
@@ -69,7 +69,7 @@ first() {
 verdicts() {
     local name=$1 seconds=$2
     shift 2
-    limited "$name" $((seconds + 4)) benchmarks.kernelbench.whole --kernelbench "$kb" --seed "$seed" --first 0 --verdicts "$seconds" --resume $dry \
+    limited "$name" $((seconds + 4)) benchmarks.kernelbench.whole --kernelbench "$kb" --seed "$seed" --first 0 --verdicts "$seconds" $dry \
         --out "$work/$name" "$@"
 }
 
@@ -126,9 +126,13 @@ merger)
     limited merger "${limit:-75}" benchmarks.third_party merger_vit --budget "$((${limit:-75} - 12))s, until faster" --baselines eager,compile \
         --device "$device" --trace --out "$work/merger/rows.jsonl"
     ;;
-verdicts) verdicts verdicts $((${limit:-400} - 5)) ;;
-warm) verdicts warm $((${limit:-300} - 5)) ;;
-tf32) verdicts tf32 $((${limit:-300} - 5)) --precision tf32 ;;
+verdicts) verdicts verdicts $((${limit:-400} - 5)) --resume ;;
+warm)
+    mkdir -p "$work/warm/verdicts"
+    [ ! -e "$work/verdicts/verdicts/archive.db" ] || cp "$work/verdicts/verdicts/archive.db" "$work/warm/verdicts/"
+    verdicts warm $((${limit:-300} - 5))
+    ;;
+tf32) verdicts tf32 $((${limit:-300} - 5)) --resume --precision tf32 ;;
 cuda_l1) released cuda_l1 $((${limit:-330} - 8)) ;;
 modules)
     each=$((${limit:-500} / 2 - 25))

@@ -137,3 +137,8 @@ def test_a_program_that_fails_is_a_row_and_one_that_asks_for_a_value_is_none_of_
         found += list(compiled.program_rows("task", space, ("identity()",), None))
     assert [row["not reached"] for row in found] == [True, False]
     assert "no such kernel" in compiled.summary(found) and "not reached: 1 programs" in compiled.summary(found)
+
+
+def test_what_records_a_graph_is_left_out_wherever_it_stands() -> None:
+    recipe = ("fuse_cuda(calls=1)", "cuda_graph()", "convolution_as_matmul(conv2d_1)")
+    assert compiled.without_a_gpu(recipe) == ("fuse_cuda(calls=1)", "convolution_as_matmul(conv2d_1)")
