@@ -211,10 +211,14 @@ class Driver:
 
 @contextmanager
 def as_if_on_a_gpu() -> Iterator[None]:
-    """Inside, every tensor says that it lies on a GPU, which is the current one and an H200: kernels are chosen by that."""
+    """Inside, every tensor says that it lies on a GPU, which is the current one and an H200: kernels are chosen by that.
+
+    But for its capability, which those ask for that have a driver of their own (`templates/driver.py`): they take the way of any other GPU.
+    """
     import torch
 
-    told = {"current_device": lambda: -1, "get_device_properties": lambda _: SimpleNamespace(multi_processor_count=MULTIPROCESSORS)}
+    chip = SimpleNamespace(multi_processor_count=MULTIPROCESSORS, major=9, minor=0, name="NVIDIA H200")
+    told = {"current_device": lambda: -1, "get_device_properties": lambda *_: chip, "get_device_capability": lambda *_: (0, 0)}
     told |= {"is_current_stream_capturing": lambda: False}
     with ExitStack() as patches:
         patches.enter_context(mock.patch.object(torch.Tensor, "is_cuda", True))
