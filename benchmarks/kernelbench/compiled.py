@@ -30,7 +30,9 @@ from benchmarks.kernelbench import first
 
 Row = dict[str, Any]
 
-VALUES = ("meta tensor", "Meta", "data-dependent", "DynamicOutputShape", "GuardOnDataDependent", "'aten::_local_scalar_dense'", "libcuda.so.1", "got: meta")
+VALUES = (
+    "meta tensor", "Meta", "data-dependent", "DynamicOutputShape", "GuardOnDataDependent", "'aten::_local_scalar_dense'", "libcuda.so.1", "got: meta",
+)  # fmt: skip
 """Parts of what is said where a meta tensor's value is asked for, or the driver itself."""
 LEFT_OUT = ("compile(", "cuda_graph(", "channels_last(")
 """Actions whose programs nobody can call without a GPU; what stands before and after them is a program too."""
