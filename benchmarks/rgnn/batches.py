@@ -52,7 +52,7 @@ def batches(device: torch.device, edges: int, write: Callable[[dict[str, Any]], 
 
     def plain(batch: Any) -> Any:
         with torch.no_grad():
-            return pairs.rgcn(pairs.Pairs(*batch, nodes, 30), layer, x)
+            return pairs.rgcn(pairs.Pairs(batch[0], batch[1], nodes, 30), layer, x)
 
     first = seconds(ours, [tuple(x.clone() for x in batch) for batch in drawn], device.type == "cuda")[10:]
     end = time.perf_counter() + warm
@@ -111,7 +111,7 @@ def adversarial(
 def _adversarial(clock: Clock, name: str, model: str, edges: int, tuning: Tuning) -> dict[str, Any]:
     graph = synth.adversarial(name, edges, clock.device)
     layer = layer_of(model, graph, 64, clock.device)
-    layer.options = Options(tuning=tuning)  # type: ignore[assignment]
+    layer.options = Options(tuning=tuning)
     if model == "rgat":
         with torch.no_grad():
             layer.q.mul_(100)  # type: ignore[operator]

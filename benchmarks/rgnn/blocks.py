@@ -26,7 +26,7 @@ from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn import synth
 from warpwright.domains.rgnn.emit.own import kinds, products
 from warpwright.domains.rgnn.index import Index
-from warpwright.domains.rgnn.nn.steps import AFTER
+from warpwright.domains.rgnn.nn.launches import AFTER
 from warpwright.domains.rgnn.sorting import counting
 from warpwright.rgnn import captured
 
@@ -133,7 +133,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--seconds", type=float, default=25.0, help="nothing is begun later")
     parser.add_argument("--dry", action="store_true")
     args = parser.parse_args(argv)
-    end, device = time.time() + args.seconds, torch.device("cpu" if args.dry or not torch.cuda.is_available() else "cuda", None if args.dry else 0)
+    end, device = time.time() + args.seconds, torch.device("cpu" if args.dry or not torch.cuda.is_available() else "cuda", 0)
     torch.backends.cuda.matmul.allow_tf32 = False
     args.out.mkdir(parents=True, exist_ok=True)
     clock = Clock(device, 0.001 if args.dry else 0.03)

@@ -15,7 +15,6 @@ step, `busy_us` their sum; of a recorded forward `forward_kernels` and `forward_
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import multiprocessing
 import threading
@@ -29,11 +28,12 @@ import torch
 
 from benchmarks.rgnn import pairs
 from benchmarks.rgnn.forward_training import Clock, bandwidth, error, gradients, layer_of, measure, runs
+from benchmarks.rgnn.profiled import in_order
 from benchmarks.rgnn.steps import seen, step_of
 from benchmarks.rgnn.together import COPY, LARGE, patiently
 from warpwright.domains.rgnn import synth, tensors
 from warpwright.domains.rgnn.emit.triton.tuning import Tuning
-from warpwright.domains.rgnn.nn.steps import AFTER
+from warpwright.domains.rgnn.nn.launches import AFTER
 from warpwright.domains.rgnn.plan import Options
 from warpwright.rgnn import captured
 
@@ -85,7 +85,9 @@ class Cell:
         wide = layer_of(model, graph, 64, device).double()
         wide.load_state_dict(self.layer.state_dict())
         run = runs(model, wide, graph, p, False)["torch.pairs"][1]
-        given = [w for w, kind in zip(weights, graph.hetero()[0], strict=True) if kind in self.layer.dst_node_types] if model == "hgt" else weights
+        kinds, relations = graph.hetero()[:2]
+        targets = {relation[-1] for relation in relations}
+        given = [w for w, kind in zip(weights, kinds, strict=True) if kind in targets] if model == "hgt" else weights
         with alone:  # in float64 torch.pairs takes up to 60 GB
             wanted = gradients(wide, run, torch.cat([x.detach() for x in leaves]).double(), torch.cat(given))
             wanted = {key: x.flatten() for key, x in wanted.items()}
@@ -132,16 +134,8 @@ def forward_kernels(function: Callable[[], Any], clock: Clock) -> dict[str, Any]
 
 def kernels_of(function: Callable[[], Any], clock: Clock) -> dict[str, Any]:
     """Return what one call runs on the device, in order."""
-    kind = torch.profiler.ProfilerActivity.CUDA if clock.on_gpu else torch.profiler.ProfilerActivity.CPU
-    with torch.profiler.profile(activities=[kind]) as profile:
-        function()
-        if clock.on_gpu:
-            torch.cuda.synchronize()
-    events = [e for e in profile.events() or () if not clock.on_gpu or e.device_type == torch.autograd.DeviceType.CUDA]
-    events.sort(key=lambda e: e.time_range.start)
-    gaps = [0.0, *(after.time_range.start - e.time_range.end for e, after in itertools.pairwise(events))]
-    shown = [[e.name[:60], round(e.time_range.end - e.time_range.start, 2), round(gap, 2)] for e, gap in zip(events, gaps, strict=False)]
-    return {"count": len(events), "busy_us": round(sum(us for _, us, _ in shown), 1), "kernels": shown[:300]}
+    shown = in_order(function, clock.on_gpu, 60)
+    return {"count": len(shown), "busy_us": round(sum(us for _, us, _ in shown), 1), "kernels": shown[:300]}
 
 
 def worker(name: str, model: str, args: argparse.Namespace, alone: Any, pipe: Any) -> None:

@@ -106,7 +106,7 @@ def layers(args: argparse.Namespace, write: Write) -> None:
             wanted = gradients(wide, runs(model, wide, graph, p, False)["torch.pairs"][1], x.double(), weights)
             wrong = {n: error(gradients(*programs[n], x, weights), wanted)[0] for n in ("ours", "torch.pairs")}
             plain = layer_of(model, graph, 64, CPU)
-            plain.options = Options(emitter="eager")  # type: ignore[assignment]
+            plain.options = Options(emitter="eager")
             programs["ours, torch emitter"] = runs(model, plain, graph, p, False)["ours"]
             times = timed(model, p, programs, x, weights, args.each)
             for program, row in times.items():
@@ -132,7 +132,7 @@ def passes(args: argparse.Namespace, write: Write) -> None:
             programs = {}
             for label, options in PASSES.items():
                 layer = layer_of(model, graph, 64, CPU)
-                layer.options = options  # type: ignore[assignment]
+                layer.options = options
                 programs[f"ours, {label}"] = runs(model, layer, graph, p, False)["ours"]
             weights = torch.randn_like(programs["ours, both"][1](x).detach())
             times = timed(model, p, programs, x, weights, args.each)
@@ -230,7 +230,7 @@ def batches(args: argparse.Namespace, write: Write) -> None:
     x = torch.randn(nodes, 64)
     drawn = [(torch.randint(nodes, (2, edges)), torch.randint(30, (edges,))) for _ in range(count)]
     programs: dict[str, Callable[[Any], Any]] = {
-        "ours": lambda batch: layer(x, *batch), "torch.pairs": lambda batch: pairs.rgcn(pairs.Pairs(*batch, nodes, 30), layer, x),
+        "ours": lambda batch: layer(x, *batch), "torch.pairs": lambda batch: pairs.rgcn(pairs.Pairs(batch[0], batch[1], nodes, 30), layer, x),
     }  # fmt: skip
     if args.with_pyg:
         other = layer.original()

@@ -36,6 +36,7 @@ from warpwright.rgnn import HGTConv, RGATConv, RGCNConv
 STARTED = time.time()
 
 Run = Callable[[torch.Tensor], torch.Tensor]
+Layer = RGCNConv | RGATConv | HGTConv
 
 OURS = {"ours": Options()}
 VARIANTS = {
@@ -102,12 +103,11 @@ def bandwidth(clock: Clock) -> float:
     return 2 * source.nbytes / (clock.time(lambda: target.copy_(source))[0] * 1e-3)
 
 
-def layer_of(model: str, graph: synth.Synthetic, d: int, device: torch.device) -> torch.nn.Module:
+def layer_of(model: str, graph: synth.Synthetic, d: int, device: torch.device) -> Layer:
     """Return our layer for a model."""
     torch.manual_seed(0)
     relations = len(graph.relations)
-    kinds = graph.hetero()[:2] if model == "hgt" else None
-    layer = RGCNConv(d, d, relations) if model == "rgcn" else RGATConv(d, d, relations) if model == "rgat" else HGTConv(d, d, kinds)  # type: ignore[arg-type]
+    layer: Layer = HGTConv(d, d, graph.hetero()[:2]) if model == "hgt" else (RGCNConv if model == "rgcn" else RGATConv)(d, d, relations)
     return layer.to(device)
 
 
@@ -289,7 +289,7 @@ def bench(args: argparse.Namespace, name: str, model: str, clock: Clock, copy: f
             write(row | {"note": "not run: out of time"})
             continue
         try:
-            layer.options = chosen  # type: ignore[assignment]
+            layer.options = chosen
             module, run = found[kind]
             if wanted is not None and kind != "pyg":
                 row["error"], row["error_in"] = error(gradients(module, run, x, weights), wanted)
@@ -299,7 +299,7 @@ def bench(args: argparse.Namespace, name: str, model: str, clock: Clock, copy: f
         except Exception as problem:
             traceback.print_exc()
             row["note"] = f"{type(problem).__name__}: {str(problem)[:300]}"
-        layer.options = Options()  # type: ignore[assignment]
+        layer.options = Options()
         write(row)
         clock.clean()
     if clock.on_gpu and p.edges < 1_000_000 and time.time() - STARTED < args.seconds:

@@ -34,7 +34,8 @@ from warpwright.domains.rgnn import plan, synth
 from warpwright.domains.rgnn.emit.gpu import Rows
 from warpwright.domains.rgnn.emit.launch import Runner
 from warpwright.domains.rgnn.nn import replay
-from warpwright.domains.rgnn.nn.replay import AFTER, Replays
+from warpwright.domains.rgnn.nn.launches import AFTER
+from warpwright.domains.rgnn.nn.replay import Replays
 from warpwright.domains.rgnn.plan import Options
 
 NARROW = 8

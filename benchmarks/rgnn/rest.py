@@ -46,7 +46,7 @@ def compiled(out: Path, dry: list[str]) -> None:
     graph = synth.synthetic("fb15k", 0.02 if dry else 1.0, device)
     relations = len(graph.relations)
     torch.manual_seed(0)
-    first, second, third = (layer.to(device) for layer in (RGCNConv(64, 64, relations), RGATConv(64, 64, relations), RGCNConv(64, 16, relations)))
+    first, second, third = RGCNConv(64, 64, relations).to(device), RGATConv(64, 64, relations).to(device), RGCNConv(64, 16, relations).to(device)
     x = torch.randn(graph.count, 64, device=device, requires_grad=True)
     parameters = [x, *first.parameters(), second.weight, second.q, second.k, *third.parameters()]
 

@@ -21,6 +21,7 @@ from typing import Any
 import torch
 
 from benchmarks.rgnn.forward_training import Clock, layer_of
+from benchmarks.rgnn.profiled import in_order
 from benchmarks.rgnn.steps import step_of
 from warpwright.domains.rgnn import synth
 from warpwright.rgnn import captured
@@ -34,16 +35,8 @@ def sequence(name: str, model: str, clock: Clock, scale: float) -> dict[str, Any
     step = captured(layer, step_of(model, layer, graph, device)[1])
     for _ in range(8 if clock.on_gpu else 1):
         step()
-    kind = torch.profiler.ProfilerActivity.CUDA if clock.on_gpu else torch.profiler.ProfilerActivity.CPU
-    with torch.profiler.profile(activities=[kind]) as profile:
-        step()
-        if clock.on_gpu:
-            torch.cuda.synchronize()
-    events = [e for e in profile.events() or () if not clock.on_gpu or e.device_type == torch.autograd.DeviceType.CUDA]
-    events.sort(key=lambda e: e.time_range.start)
-    gaps = [0.0, *(after.time_range.start - e.time_range.end for e, after in itertools.pairwise(events))]
-    shown = [[e.name[:90], round(e.time_range.end - e.time_range.start, 2), round(gap, 2)] for e, gap in zip(events, gaps, strict=False)]
-    row = {"table": "sequence", "graph": name, "layer": model, "recorded": step.recorded is not None, "count": len(events)}
+    shown = in_order(step, clock.on_gpu, 90)
+    row = {"table": "sequence", "graph": name, "layer": model, "recorded": step.recorded is not None, "count": len(shown)}
     return row | {"us": round(sum(us for _, us, _ in shown), 1), "ms": clock.time(step)[0], "kernels": shown[:400]}
 
 

@@ -25,7 +25,7 @@ import torch
 from benchmarks.rgnn.forward_training import Clock, error, layer_of
 from warpwright.domains.rgnn import synth, tensors
 from warpwright.domains.rgnn.emit.triton.tuning import DEFAULT, Tuning
-from warpwright.domains.rgnn.nn.steps import AFTER
+from warpwright.domains.rgnn.nn.launches import AFTER
 from warpwright.domains.rgnn.plan import Options
 from warpwright.domains.rgnn.sorting import counting
 from warpwright.rgnn import captured
@@ -83,13 +83,13 @@ def rows(
     graph = synth.synthetic(name, scale, clock.device)
     layer = layer_of(model, graph, 64, clock.device)
     leaves, step, _ = step_of(model, layer, graph, clock.device)
-    layer.options = Options(attend=False)  # type: ignore[assignment]
+    layer.options = Options(attend=False)
     common = {"table": "steps", "graph": name, "layer": model, "attend": attend, "longest": counting.SHORT}
     common |= {"many": tuning.many, "doubles": tuning.doubles}
     wanted = {key: x.clone() for key, x in seen(layer, leaves, step()).items()}
     found = []
     for label in labels:
-        layer.options = Options(replay=label == "recorded layers", attend=attend or None, tuning=tuning)  # type: ignore[assignment]
+        layer.options = Options(replay=label == "recorded layers", attend=attend or None, tuning=tuning)
         whole: Any = captured(layer, step) if label == "recorded whole" else step
 
         def forward(whole: Any = whole) -> Any:

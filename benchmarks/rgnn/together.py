@@ -31,7 +31,8 @@ from benchmarks.rgnn.breakdown import each_kernel
 from benchmarks.rgnn.forward_training import Clock, bandwidth, error, gradients, layer_of, measure, measure_parts, runs
 from warpwright.domains.rgnn import synth
 from warpwright.domains.rgnn.emit.triton.tuning import Tuning
-from warpwright.domains.rgnn.nn.replay import AFTER, Replays
+from warpwright.domains.rgnn.nn.launches import AFTER
+from warpwright.domains.rgnn.nn.replay import Replays
 from warpwright.domains.rgnn.plan import Options
 
 LARGE = ("mag", "wikikg2", "am", "biokg")
@@ -87,7 +88,7 @@ def prepared(name: str, model: str, args: argparse.Namespace, device: torch.devi
     layer = layer_of(model, graph, 64, device)
     x = torch.randn(graph.count, 64, device=device, requires_grad=True)
     found = runs(model, layer, graph, p, name not in LARGE and find_spec("torch_geometric") is not None)
-    layer.options = Options(replay=False)  # type: ignore[assignment]
+    layer.options = Options(replay=False)
     weights = torch.randn_like(found["ours"][1](x).detach())
     floors = [b / COPY * 1e3 for b in pairs.floor_bytes(p, 64, model)]
     common = {
@@ -102,11 +103,11 @@ def prepared(name: str, model: str, args: argparse.Namespace, device: torch.devi
     run = runs(model, wide, graph, p, False)["torch.pairs"][1]
     if cell.small:
         cell.wanted = gradients(wide, run, x.double(), weights)
-        layer.replays, layer.options = Replays(), Options(replay=True)  # type: ignore[assignment]
+        layer.replays, layer.options = Replays(), Options(replay=True)
         for _ in range(AFTER + 3):
             seen = gradients(layer, found["ours"][1], x, weights)
         cell.errors["ours"] = error(seen, cell.wanted)
-        layer.options = Options(replay=False)  # type: ignore[assignment]
+        layer.options = Options(replay=False)
         cell.errors["ours: launches"] = error(gradients(layer, found["ours"][1], x, weights), cell.wanted)
         cell.errors["torch.pairs"] = error(gradients(layer, found["torch.pairs"][1], x, weights), cell.wanted)
         return cell
@@ -118,7 +119,7 @@ def prepared(name: str, model: str, args: argparse.Namespace, device: torch.devi
     others = {f"ours: {label}": options for label, (options, graphs, models) in VARIANTS.items() if name in graphs and model in models}
     for label, options in ({"ours": Options()} | others).items():
         if label == "ours" or time.time() - args.started < args.prepare - LAST:
-            layer.options = options  # type: ignore[assignment]
+            layer.options = options
             cell.chosen[label] = options
             cell.errors[label] = error(gradients(layer, found["ours"][1], x, weights), wanted)
             with torch.no_grad():
