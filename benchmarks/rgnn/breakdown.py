@@ -9,10 +9,8 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import functools
-import json
 import statistics
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -25,6 +23,7 @@ from torch._utils import _unflatten_dense_tensors
 from benchmarks.rgnn import pairs
 from benchmarks.rgnn.batches import seconds
 from benchmarks.rgnn.forward_training import Clock, Run, bandwidth, layer_of, runs
+from benchmarks.rgnn.noted import Row, Write, note_of, rows_file, timed_from
 from benchmarks.rgnn.profiled import on_device
 from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn import synth
@@ -40,8 +39,6 @@ from warpwright.domains.rgnn.nn.replay import Recording
 from warpwright.domains.rgnn.plan import Options
 from warpwright.domains.rgnn.sorting import counting
 from warpwright.rgnn import RGCNConv
-
-Write = Callable[[dict[str, Any]], None]
 
 EDGES = 100_000
 
@@ -360,6 +357,10 @@ def each_kernel(function: Callable[[], Any], device: torch.device) -> list[dict[
     return [{"kernel": name, "ms": span.ms()} for name, span in [*found, ("whole step", step)]]
 
 
+def _short(row: Row) -> str:
+    return " ".join(value if isinstance(value, str) else f"{name}={value}" for name, value in row.items() if "floor" not in name)
+
+
 PARTS = {"index": same_index, "batch": batch, "small": small, "host": host, "kernels": kernels, "products": products, "profile": profile}
 
 
@@ -371,22 +372,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--dry", action="store_true")
     args = parser.parse_args(argv)
     device = torch.device("cpu" if args.dry or not torch.cuda.is_available() else "cuda")
-    args.out.mkdir(parents=True, exist_ok=True)
-    with (args.out / "rows.jsonl").open("w") as file:
-
-        def write(row: dict[str, Any]) -> None:
-            shown = (v if isinstance(v, str) else f"{k}={v}" for k, v in row.items() if "floor" not in k)
-            print(f"{time.time() - STARTED:5.1f} s", *shown, flush=True)
-            file.write(json.dumps(row) + "\n")
-            file.flush()
-
+    with rows_file(args.out, timed_from(STARTED, _short)) as write:
         for name in args.parts.split(","):
             started = time.time()
             try:
                 PARTS[name](device, args.dry, write)
             except Exception as problem:
-                traceback.print_exc()
-                write({"table": "failures", "part": name, "note": f"{type(problem).__name__}: {str(problem)[:300]}"})
+                write({"table": "failures", "part": name, "note": note_of(problem)})
             print(f"{name}: {time.time() - started:.1f} s", flush=True)
 
 

@@ -11,11 +11,9 @@ after the other. Layers are 64 wide, float32, one head. PyG is left out where it
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import time
-import traceback
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -25,14 +23,13 @@ import torch
 
 from benchmarks.rgnn import pairs
 from benchmarks.rgnn.forward_training import error, gradients, layer_of, runs
+from benchmarks.rgnn.noted import Write, note_of, rows_file
 from warpwright.domains.rgnn import synth
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.plan import Options
 from warpwright.rgnn import HGTConv, RGATConv, RGCNConv
 
 CPU = torch.device("cpu")
-
-Write = Callable[[dict[str, Any]], None]
 
 
 def rounds(functions: Mapping[str, Callable[[], Any]], seconds: float) -> dict[str, float]:
@@ -277,21 +274,13 @@ def main() -> None:
     if args.dry:
         args.scale, args.each, args.graphs = 0.02, 0.01, "aifb,fb15k"
     torch.set_num_threads(1)
-    args.out.mkdir(parents=True, exist_ok=True)
-    with (args.out / "rows.jsonl").open("a" if args.append else "w") as file:
-
-        def write(row: dict[str, Any]) -> None:
-            print(json.dumps(row), flush=True)
-            file.write(json.dumps(row) + "\n")
-            file.flush()
-
+    with rows_file(args.out, append=args.append) as write:
         write({"table": "machine", "torch": torch.__version__, "load": os.getloadavg()[0]})
         for part in args.parts.split(","):
             try:
                 PARTS[part](args, write)
             except Exception as problem:
-                traceback.print_exc()
-                write({"table": "failures", "part": part, "note": f"{type(problem).__name__}: {str(problem)[:300]}"})
+                write({"table": "failures", "part": part, "note": note_of(problem)})
 
 
 if __name__ == "__main__":

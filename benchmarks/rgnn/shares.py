@@ -15,14 +15,13 @@ import torch
 import torch.distributed as dist
 
 from benchmarks.rgnn.forward_training import layer_of, of_one_tensor
+from benchmarks.rgnn.noted import Row
 from benchmarks.rgnn.profiled import on_device
 from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn import synth
 from warpwright.domains.rgnn.nn.rgat import RGATConv
 from warpwright.domains.rgnn.nn.rgcn import RGCNConv
 from warpwright.domains.rgnn.partition import Part, Parted, sum_gradients
-
-Row = dict[str, Any]
 
 WIDTH, CALLS, REPEATS = 64, 8, 3
 SLOW = 400.0

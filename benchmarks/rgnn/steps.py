@@ -13,9 +13,7 @@ vector: the gradient of a single number (a relation's prior) may cancel to nothi
 from __future__ import annotations
 
 import argparse
-import json
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,7 @@ from typing import Any
 import torch
 
 from benchmarks.rgnn.forward_training import Clock, error, layer_of
+from benchmarks.rgnn.noted import note_of, rows_file, timed_from
 from warpwright.domains.rgnn import synth, tensors
 from warpwright.domains.rgnn.emit.triton.tuning import DEFAULT, Tuning
 from warpwright.domains.rgnn.nn.launches import AFTER
@@ -128,12 +127,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     device = torch.device("cpu" if args.dry or not torch.cuda.is_available() else "cuda")
     torch.backends.cuda.matmul.allow_tf32 = False
     counting.SHORT = args.longest  # read when a graph's index is made
-    args.out.mkdir(parents=True, exist_ok=True)
     tuning = Tuning(many=args.many, doubles=not args.float32)
     clock = Clock(device, 0.01 if args.dry else 0.1)
     tensors.awaited(torch.empty(0, device=device), 30.0)
     started = time.time()
-    with (args.out / "rows.jsonl").open("w") as file:
+    with rows_file(args.out, timed_from(started)) as write:
         for model in args.models.split(","):
             for name in args.graphs.split(","):
                 if time.time() - started > args.seconds:
@@ -142,12 +140,9 @@ def main(argv: Sequence[str] | None = None) -> None:
                     scale = 0.05 * 1e4 / sum(synth.SPECS[name].nodes) if args.dry else 1.0
                     found = rows(name, model, clock, scale, args.attend, LABELS[2:] if args.whole else LABELS, tuning)
                 except Exception as problem:
-                    traceback.print_exc()
-                    found = [{"table": "failures", "graph": name, "layer": model, "note": f"{type(problem).__name__}: {str(problem)[:300]}"}]
+                    found = [{"table": "failures", "graph": name, "layer": model, "note": note_of(problem)}]
                 for row in found:
-                    print(f"{time.time() - started:5.1f} s", json.dumps(row), flush=True)
-                    file.write(json.dumps(row) + "\n")
-                file.flush()
+                    write(row)
 
 
 if __name__ == "__main__":

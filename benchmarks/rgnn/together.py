@@ -14,10 +14,8 @@ from __future__ import annotations
 
 import argparse
 import functools
-import json
 import multiprocessing
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -29,6 +27,7 @@ import torch
 from benchmarks.rgnn import pairs
 from benchmarks.rgnn.breakdown import each_kernel
 from benchmarks.rgnn.forward_training import Clock, bandwidth, error, gradients, layer_of, measure, measure_parts, runs
+from benchmarks.rgnn.noted import Row, note_of, rows_file, timed_from
 from warpwright.domains.rgnn import synth
 from warpwright.domains.rgnn.emit.triton.tuning import Tuning
 from warpwright.domains.rgnn.nn.launches import AFTER
@@ -161,8 +160,7 @@ def timed(cell: Cell, clock: Clock, write: Callable[[dict[str, Any]], None], own
                 else:
                     row |= measure(clock, module, run, cell.x, cell.weights)
         except Exception as problem:
-            traceback.print_exc()
-            row["note"] = f"{type(problem).__name__}: {str(problem)[:300]}"
+            row["note"] = note_of(problem)
         write(row)
 
 
@@ -199,8 +197,7 @@ def worker(name: str, models: Sequence[str], args: argparse.Namespace, alone: An
         try:
             cells.append(patiently(lambda model=model: prepared(name, model, args, device, alone), clock))  # type: ignore[misc]
         except Exception as problem:
-            traceback.print_exc()
-            failures.append({"table": "failures", "graph": name, "model": model, "note": f"{type(problem).__name__}: {str(problem)[:300]}"})
+            failures.append({"table": "failures", "graph": name, "model": model, "note": note_of(problem)})
     clock.clean()
     pipe.send(failures)
     while (part := pipe.recv()) is not None:
@@ -222,8 +219,7 @@ def worker(name: str, models: Sequence[str], args: argparse.Namespace, alone: An
                     module, run = cell.found["torch.pairs"]
                     rows.append(cell.common | {"implementation": "torch.pairs"} | measure(clock, module, run, cell.x, cell.weights))
         except Exception as problem:
-            traceback.print_exc()
-            rows.append({"table": "failures", "graph": name, "note": f"{part}: {type(problem).__name__}: {str(problem)[:300]}"})
+            rows.append({"table": "failures", "graph": name, "note": f"{part}: {note_of(problem)}"})
         clock.clean()
         pipe.send(rows)
 
@@ -242,22 +238,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--dry", action="store_true", help="tiny graphs on the CPU")
     args = parser.parse_args(argv)
     args.started, scale = started, 1.0
-    args.out.mkdir(parents=True, exist_ok=True)
     context = multiprocessing.get_context("spawn")
     alone, models = context.Lock(), args.models.split(",")
     jobs = [(g, [m]) for g in args.graphs.split(",") if g in LARGE for m in models] + [(g, models) for g in args.graphs.split(",") if g not in LARGE]
     ready = []
-    with (args.out / "rows.jsonl").open("w") as file:
+    with rows_file(args.out, timed_from(started, _short)) as put:
 
         def write(rows: list[dict[str, Any]]) -> None:
             nonlocal scale
             for row in rows:
                 scale = COPY / row["bytes_per_second"] if row["table"] == "copy" else scale
                 row |= {key: row[key] * scale for key in ("forward_floor_ms", "training_floor_ms") if key in row}
-                shown = (v if isinstance(v, str) else f"{k}={v:.4g}" for k, v in row.items() if k not in COMMON and isinstance(v, (str, float)))
-                print(f"{time.time() - started:5.1f} s", *shown, flush=True)
-                file.write(json.dumps(row) + "\n")
-            file.flush()
+                put(row)
 
         pipes = []
         for name, own in jobs:
@@ -306,6 +298,12 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 COMMON = frozenset({"table", "d", "nodes", "edges", "relations", "source_pairs", "target_pairs"})
+
+
+def _short(row: Row) -> str:
+    shown = {name: value for name, value in row.items() if name not in COMMON and isinstance(value, str | float)}
+    return " ".join(value if isinstance(value, str) else f"{name}={value:.4g}" for name, value in shown.items())
+
 
 if __name__ == "__main__":
     main()
