@@ -20,7 +20,7 @@ from warpwright.domains.rgnn.front import trace
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.interpret import interpret
 from warpwright.domains.rgnn.lattice import Domain
-from warpwright.domains.rgnn.nn import HGTConv, hgt
+from warpwright.domains.rgnn.nn import HGTConv, node_types
 from warpwright.domains.rgnn.operator import Edges
 from warpwright.domains.rgnn.plan import Options
 
@@ -111,7 +111,7 @@ def test_a_layer_multiplies_weights_first_where_all_rows_have_one_width(
     launches: kernels.Launches, monkeypatch: pytest.MonkeyPatch, reach: slice, leaves: bool, width: int, few: int
 ) -> None:
     taken: list[torch.device] = []
-    monkeypatch.setattr(hgt, "FEW", few)
+    monkeypatch.setattr(node_types, "FEW", few)
     monkeypatch.setattr(of_rows, "launches", lambda device: taken.append(device) or launches)
     torch.manual_seed(0)
     sizes = {"a": 9, "b": 7, "c": 5}
@@ -162,7 +162,7 @@ def test_a_small_graphs_forward_is_from_nodes_own_rows(launches: kernels.Launche
     with torch.no_grad():
         wanted = model.double()({kind: x.double() for kind, x in rows.items()}, edges)
         model = model.float()
-        monkeypatch.setattr(hgt, "by_kind", lambda x, counts, columns: kinds.Kinds(of_kinds, counts))
+        monkeypatch.setattr(node_types, "by_kind", lambda x, counts, columns: kinds.Kinds(of_kinds, counts))
         monkeypatch.setattr(in_place, "launches", lambda device: launches)
         monkeypatch.setattr(products, "OF_ROWS", SimpleNamespace(launcher=lambda device: lambda *given: (asked.append(1), pairs(*given))))
         for options, times in ((Options(attend=True), 1), (Options(attend=True, reorder=False), 0), (Options(attend=False), 0)):

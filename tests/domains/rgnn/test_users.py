@@ -13,7 +13,7 @@ from warpwright.domains.rgnn.emit.gpu import Rows
 from warpwright.domains.rgnn.emit.triton.tuning import Tuning
 from warpwright.domains.rgnn.ir import Builder
 from warpwright.domains.rgnn.lattice import Domain
-from warpwright.domains.rgnn.nn import hgt
+from warpwright.domains.rgnn.nn import node_types
 from warpwright.domains.rgnn.plan import plan, read_at_edges
 from warpwright.errors import UsageError
 from warpwright.rgnn import HGTConv, RGATConv, RGCNConv, accelerate
@@ -150,7 +150,7 @@ def test_hgt_makes_no_gradients_that_nobody_wants() -> None:
     layer, edges = HGTConv(4, 4, HETERO), {kind: torch.randint(5, (2, 9)) for kind in HETERO[1]}
     for few in (True, False):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(hgt, "FEW", 1 << 18 if few else 0)
+            patch.setattr(node_types, "FEW", 1 << 18 if few else 0)
             constant, leaf = ({kind: torch.ones(5, 4).requires_grad_(grows) for kind in "abc"} for grows in (False, True))
             wanted = torch.autograd.grad(flat(layer(leaf, edges)).sin().sum(), list(layer.parameters()))
             with Products() as counted:
