@@ -17,7 +17,7 @@ import struct
 _SOUND = {}
 
 
-def _lost_constants(code):
+def lost_constants(code):
     """Return how many packed additions in a cubin's instructions add the constant 0, which no compiler does of its own will."""
     if code[:4] != b"\x7fELF":
         return 0
@@ -33,7 +33,7 @@ def _lost_constants(code):
 def _sound(compiled):
     """Return what Triton launched, once its machine code was looked at: a wrong one raises RuntimeError. None: its interpreter, or a trace."""
     if compiled is not None and id(compiled) not in _SOUND:
-        if _lost_constants(compiled.asm.get("cubin", b"")):
+        if lost_constants(compiled.asm.get("cubin", b"")):
             expected = f"expected ptxas to keep the constants of {compiled.metadata.name}, saw additions of two 16-bit numbers that lost theirs"
             raise RuntimeError(f"{expected}: take another version of Triton, or set TRITON_PTXAS_PATH to another ptxas")
         _SOUND[id(compiled)] = compiled
