@@ -43,10 +43,24 @@ def test_the_page_lists_exactly_the_verbs() -> None:
     assert group is not None and group[1].split(",") == list(verbs(verbs(cli.parser())["archive"]))
 
 
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
+BENCHMARK = re.compile(r"python -m (benchmarks\.[\w.]+)([^`#\n]*)")
+
+
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_options_that_a_document_names_exist(path: Path) -> None:
-    lines = [line for line in path.read_text().splitlines() if not re.search(r"\b(pip|pytest|mypy|docker|git)\b", line)]
-    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", "\n".join(lines))) <= options(cli.parser()) | {"--help"}
+    text = BENCHMARK.sub("", path.read_text())
+    lines = [line for line in text.splitlines() if not re.search(r"\b(pip|pytest|mypy|docker|git)\b", line)]
+    assert set(OPTION.findall("\n".join(lines))) <= options(cli.parser()) | {"--help"}
+
+
+@pytest.mark.parametrize("path", [path for path in DOCUMENTS if BENCHMARK.search(path.read_text())], ids=lambda path: path.name)
+def test_benchmarks_that_a_document_runs_exist_and_so_do_their_options(path: Path) -> None:
+    for module, words in BENCHMARK.findall(path.read_text()):
+        file = ROOT / f"{module.rstrip('.').replace('.', '/')}.py"
+        assert file.is_file(), module
+        beside = "".join(one.read_text() for one in file.parent.glob("*.py"))  # where options are shared, the parser is
+        assert not [name for name in OPTION.findall(words) if f'"{name}"' not in beside], (module, words)
 
 
 COMMAND = re.compile(r"^    (?:\$ )?warpwright ([a-z].*)$", re.M)
