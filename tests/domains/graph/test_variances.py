@@ -12,9 +12,12 @@ from warpwright.domains.graph.ir import aten, is_op
 pytestmark = pytest.mark.compiler
 
 MATRIX: list[Function] = [
-    lambda x: x.var(0) * 2, lambda x: x.std(0, correction=0) + 1, lambda x: x.var(1) * 2, lambda x: x.var() * 2, lambda x: x.var(0, unbiased=False) + 1,
+    lambda x: x.var(0) * 2, lambda x: x.std(0, correction=0) + 1, lambda x: x.var(1) * 2, lambda x: x.var() * 2,
+    lambda x: x.var(0, unbiased=False) + 1,
 ]  # fmt: skip
-IMAGES: list[Function] = [lambda x: x.var(1) * 2, lambda x: x.var((0, 2, 3)) * 2, lambda x: x.std((1, 2)) * 2, lambda x: x.var((0, 1), correction=0) * 2]
+IMAGES: list[Function] = [
+    lambda x: x.var(1) * 2, lambda x: x.var((0, 2, 3)) * 2, lambda x: x.std((1, 2)) * 2, lambda x: x.var((0, 1), correction=0) * 2,
+]  # fmt: skip
 MOST = 3e-6
 """Relative to the largest answer: 25 units in the last place. Torch sums in double: at most 1."""
 

@@ -28,7 +28,7 @@ from warpwright.domains.transpile.frontend import exports, parse, refusals
 from warpwright.domains.transpile.frontend import source as reading
 from warpwright.domains.transpile.frontend.scan import Kernel
 from warpwright.domains.transpile.frontend.source import Source
-from warpwright.domains.transpile.frontend.text import aliases, host_code, instantiations
+from warpwright.domains.transpile.frontend.text import aliases, host_code, instantiations, own_variables
 from warpwright.domains.transpile.frontend.text import edits as text_edits
 from warpwright.domains.transpile.frontend.text.edits import Edit
 from warpwright.domains.transpile.ir import Function, Shape
@@ -126,7 +126,7 @@ def compile_text(
     translated = _sanitized(source) if sanitize else _translated(source, wanted)
     instances_edits = instantiations.edits(source, host and not sanitize)
     edits = [*translated.edits, *rewrite.launch_edits(source), *instances_edits, *aliases.edits(source)]
-    edits += [] if host else host_code.host_edits(source)
+    edits += own_variables.edits(source) if host else host_code.host_edits(source)
     body = text_edits.apply(source.text, edits)
     linked = (lambda text: rewrite.with_linkage(text, source) if not sanitize else text) if host else rewrite.with_named_variables
     body = linked(body)
