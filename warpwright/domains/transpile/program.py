@@ -50,6 +50,8 @@ class Program:
     exports: Mapping[str, int] = field(default_factory=dict)
     """Kernel or template instance -> number of its entry in the library."""
 
+    has_cuda: bool = True
+    """Whether the source, or a header of its own, has any CUDA in it."""
     marked: Callable[[], str] | None = field(default=None, repr=False, compare=False)
     """Makes the same with `#line` in front of each declaration, so that a compiler names places of the CUDA source."""
 
@@ -139,7 +141,7 @@ def compile_text(
         text = text_edits.apply(source.text, _with_lines(source, edits))
         return assemble(source, kernels, linked(text), exported, translated.runtime, False)
 
-    return Program(name, assemble(source, kernels, body, exported, translated.runtime), kernels, exported, marked)
+    return Program(name, assemble(source, kernels, body, exported, translated.runtime), kernels, exported, source.has_cuda, marked)
 
 
 def _with_lines(source: Source, edits: Sequence[Edit]) -> list[Edit]:
