@@ -57,8 +57,8 @@ def main() -> None:
                 begun = time.perf_counter()
                 call()
                 best[which] = min(best[which], time.perf_counter() - begun)
-        row = {"table": "conversions", "to": name, "elements": given.elements, "cast_us": round(best[0] * 1e6, 2), "saturating_us": round(best[1] * 1e6, 2)}
-        row["ratio"] = round(best[1] / best[0], 2)
+        times = {"cast_us": round(best[0] * 1e6, 2), "saturating_us": round(best[1] * 1e6, 2), "ratio": round(best[1] / best[0], 2)}
+        row = {"table": "conversions", "to": name, "elements": given.elements, **times}
         print(row, flush=True)
         with given.out.open("a") as out:
             out.write(json.dumps(row) + "\n")
