@@ -55,8 +55,6 @@ def reduction(p: Program, node: fx.Node) -> Value:
         total = p.reduce("Sum", p.op("vexp({0} - {1})", x, top, cost=17), dims)
         result = p.op("vlog({0}) + {1}", total, top)
     elif name in ("var", "std"):
-        if not is_op(node, aten.var.correction, aten.std.correction) and dims != list(range(dims[0], len(x.axes))):
-            raise Unsupported("a variance down columns, whose sums lose digits where the mean is large")
         moments = p.reduce("Moments", x, dims)
         result = p.op("{0} / {1}", p.part(moments, "m2"), p.const(max(p.count(x, dims) - _correction(node), 0)))
         result = p.op("vsqrt({0})", result) if name == "std" else result
