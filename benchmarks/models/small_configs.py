@@ -62,7 +62,8 @@ def settings(config: Any) -> dict[str, Any]:
         elif isinstance(value, bool) or value is None:
             continue
         elif isinstance(value, int):
-            given[name] = _change(name)(value)
+            change = next((change for pattern, change in RULES if re.fullmatch(pattern, name)), None)
+            given |= {} if change is None else {name: change(value)}
         elif isinstance(value, list) and value and name in ("layer_types", "mlp_layer_types", "layers_block_type") and len(value) in layers:
             given[name] = value[:1] + value[-1:]
         elif isinstance(value, list) and len(value) in layers and len(value) > 6:
@@ -70,10 +71,6 @@ def settings(config: Any) -> dict[str, Any]:
         elif isinstance(value, list) and value and all(isinstance(one, int) and not isinstance(one, bool) for one in value):
             given |= _smaller_list(name, value)
     return given
-
-
-def _change(name: str) -> Callable[[Any], Any]:
-    return next((change for pattern, change in RULES if re.fullmatch(pattern, name)), lambda value: value)
 
 
 def _smaller_list(name: str, value: list[int]) -> dict[str, Any]:

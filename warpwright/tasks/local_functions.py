@@ -1,7 +1,7 @@
 """Functions within functions, and lambdas, saved by value: a module that keeps one as a hook or an attribute can be saved all the same.
 
 Python's pickle knows functions by name only. Here the code of one that has no name in its module is written with what it encloses; its globals are
-those of its module, which is imported when it is read. (transformers hooks such functions into a model at its first call that asks for hidden states.)
+its module's, which is imported when it is read. (transformers hooks such functions into a model at its first call that asks for hidden states.)
 Reading takes nothing but the standard library, and the Python version that wrote it.
 """
 
