@@ -122,7 +122,8 @@ def flatten(item: Any, leaves: list[Any]) -> Any:
 
 def _state(parts: list[tuple[Any, Any]], leaves: list[Any]) -> tuple[tuple[Any, Any], ...]:
     """Flatten the attributes of a plain object: those that `flatten` does not know are constants, and a device is that of its first tensor."""
-    first, made = len(leaves), {}
+    made: dict[str, Any] = {}
+    first = len(leaves)
     for name, child in parts:
         if isinstance(child, torch.device):
             continue
