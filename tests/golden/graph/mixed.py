@@ -161,9 +161,9 @@ class _Watch:
     def busy(hooks):
         """Return the hooks of each part that do something in this call. (transformers' recorders of hidden states stay on a model for good once a
         call asked for some, and do nothing but in such calls.)"""
-        recording = _sys.modules.get("transformers.utils.output_capturing")
-        collector = getattr(recording, "_active_collector", None)
-        idle = recording.__name__ if collector is not None and collector.get() is None else None
+        name = "transformers.utils.output_capturing"
+        collector = getattr(_sys.modules.get(name), "_active_collector", None)
+        idle = name if collector is not None and collector.get() is None else None
         return [tuple(hook for hook in held.values() if idle is None or getattr(hook, "__module__", "") != idle) for held in hooks]
 
     @staticmethod

@@ -138,7 +138,7 @@ def _state(parts: list[tuple[Any, Any]], leaves: list[Any]) -> tuple[tuple[Any, 
 
 
 def _restored(kind: type, /, **held: Any) -> Any:
-    made = object.__new__(kind)
+    made: Any = object.__new__(kind)
     made.__dict__.update(held)
     return made
 
