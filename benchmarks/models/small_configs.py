@@ -133,7 +133,7 @@ def candidates(model: Any) -> Iterator[dict[str, torch.Tensor]]:
     mask[1, -4:] = 0
     written: dict[str, torch.Tensor] = {"input_ids": ids, "attention_mask": mask}
     boxes = torch.randint(0, 50, (2, LENGTH, 2))
-    extra = {"bbox": torch.cat([boxes, boxes + 10], -1), "decoder_input_ids": ids[:, :8], "token_type_ids": torch.zeros_like(ids)}
+    extra = {"bbox": torch.cat([boxes, boxes + 10], -1), "decoder_input_ids": ids[:, :8].contiguous(), "token_type_ids": torch.zeros_like(ids)}
     bins = getattr(config, "num_mel_bins", None) or getattr(config, "feature_size", None) or 80
     heard = [torch.randn(2, bins, 128), torch.randn(2, 64, bins), torch.randn(2, 128, bins), torch.randn(2, 3000, bins)]
     waves = [torch.randn(2, 4000), torch.randn(2, 1, 4000), torch.randn(2, 1024, bins)]
