@@ -164,6 +164,12 @@ def test_a_plain_object_is_what_it_holds() -> None:
     assert state_of(held) == {"keys": held.keys, "ready": True, "states": {"0": 1}} and state_of(1) is state_of(held.keys) is None
 
 
+def test_a_class_that_says_to_be_another_is_not_taken_for_it() -> None:
+    other = type("Plain", (), {"__module__": Plain.__module__})
+    assert taker()(argparse.Namespace(kind=other)) == ("Namespace", {"kind": other})
+    assert "type" in exchange.foreign(answer.read(answer.describer()(argparse.Namespace(kind=other))))
+
+
 def test_a_plain_object_of_a_script_is_refused() -> None:
     class Mine(argparse.Namespace):
         pass
