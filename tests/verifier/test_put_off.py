@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +20,7 @@ from warpwright.targets.local import LocalEvaluator  # noqa: E402
 from warpwright.tasks import taskfile  # noqa: E402
 from warpwright.timing.device_lock import DeviceLock  # noqa: E402
 from warpwright.verifier import rejections, timed, verify  # noqa: E402
+from warpwright.verifier.judge import judge_worker  # noqa: E402
 from warpwright.verifier.judge.judge_worker import JudgeWorker  # noqa: E402
 from warpwright.verifier.judge_client import TIMED_STATE, Comparison, Judge  # noqa: E402
 from warpwright.workers.sandbox import Worker  # noqa: E402
@@ -269,6 +271,38 @@ def test_what_is_put_off_is_judged_in_order_and_the_first_that_is_wrong_refuses(
     verdict = one.judged_later()
     assert verdict is not None and not verdict.ok and "in a timed call: 0.5 too much" in verdict.reason
     assert judge.compared == [0, 1] and one.waits_for_judgement
+
+
+def test_judging_after_the_timing_ends_and_what_was_not_judged_is_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It had no bound of its own: 24 answers of seconds each."""
+    clock = iter((0.0, 1.0, 80.0, 91.0))
+    monkeypatch.setattr(timed, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    judge = Asked()
+    one = program(judge)
+    for seed in range(4):
+        one._judged({"tree": seed}, Case("nominal", seed))
+    assert next(clock) == 0.0
+    verdict = one.judged_later(until=timed.LATER_SECONDS)
+    assert verdict is not None and not verdict.ok and verdict.status == "unscored" and judge.compared == [0, 1]
+    assert "2 of them were not judged" in verdict.reason
+
+
+def test_both_regimes_share_that_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[float]()
+    programs = [SimpleNamespace(judged_later=asked.append) for _ in range(2)]
+    bench = SimpleNamespace(beside_others=nullcontext)
+    assert LocalEvaluator._judged_later(SimpleNamespace(_bench=bench), *programs) is None  # type: ignore[arg-type]
+    assert len(asked) == 2 and asked[0] == asked[1] < math.inf
+
+
+def test_no_more_is_put_off_than_can_be_judged_in_time(worker: JudgeWorker) -> None:
+    tree, folder = exported(worker, own(worker, Case("nominal", 0)))
+    assert "number" in worker.set_aside(tree, folder)
+    worker.answer_seconds = judge_worker.ASIDE_SECONDS / 3
+    numbers = [worker.set_aside(tree, folder).get("number") for _ in range(5)]
+    assert [number is not None for number in numbers] == [True, True, True, False, False]
+    worker.answer_seconds = 0.0
+    assert not judged(worker, own(worker, Case("nominal", 777)), Case("nominal", 777))["check"] and worker.answer_seconds > 0
 
 
 def test_what_finds_no_room_or_depends_on_earlier_calls_is_judged_at_once() -> None:

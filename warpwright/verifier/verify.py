@@ -145,6 +145,7 @@ class _Verification:
         self.keep()
         self.call(second, 0, slot="new" if self.returns("input ") else "same")  # else what is kept would be written over by us
         self.call(first, 0, check="repeat")
+        self.drawn_otherwise(first)
         for case in others:
             if case.name in VARIATIONS:  # of the first input, which is what a program saw last then, and might go by
                 self.call(first, 0, check="repeat")
@@ -185,6 +186,11 @@ class _Verification:
         if self.judge.facts["state_tensors"] and not self.judge.facts["mutated_state"]:
             self.judged(self.judge.compare_state(self.export("state"), case, 0), case)
 
+    def drawn_otherwise(self, case: Case) -> None:
+        """Where the original draws random numbers, call on the same inputs once more, with other ones."""
+        if self.judge.facts["random"] and (sound := self.judge.sound(with_draw(case, replace(Draw.of_case(case), drawn=1)), 0)):
+            self.call(sound, 0)
+
     def second_state(self, first: Case, others: list[Case]) -> None:
         """Change the parameters in place; then a few of the cases again."""
         load_state(self.judge, self.worker, self.entry, 1, "set_state")
@@ -221,6 +227,7 @@ class _Verification:
                 continue
             self.write(name, which, how, hidden)
             untouched = change == "tensor" and self.repeatable  # else a program may look at its state whenever its inputs are let go
+            untouched &= not self.judge.facts["random"]
 
             def again(other: Case, name: str = name, which: int = which, how: str = how, hidden: bool = hidden) -> None:
                 self.write(name, 1)
@@ -241,7 +248,7 @@ class _Verification:
 
     def exchanged_in_what_it_left(self, case: Case) -> None:
         """Where calls change the state, exchange two elements of what a call has left; then another call."""
-        if not self.judge.facts["mutated_state"] or self.judge.facts["random"]:
+        if not self.judge.facts["mutated_state"]:
             return
         self.call(case, 1)
         name = self.judge.take_state(self.export("state"))
