@@ -18,7 +18,7 @@ import os
 import random
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -62,6 +62,9 @@ CHANGES, MORE_CHANGES_SECONDS = (("element", "set_state"), ("tensor", "set_state
 
 KEPT_CALLS = ((40, 2.0), (128, 0.5), (300, 0.1))
 """So many further calls are made before an output that was kept is looked at again: up to each number, as long as they have not taken so long."""
+
+LAST_KEPT_CALLS = ((40, 0.5), (128, 0.3), (300, 0.1))
+"""The same when the timing is over, besides those that are checked then; during the timing another one is held (`kept.py`)."""
 
 LONG_SHARE, LONG_CALLS = 1 / 8, (1000, 1.0)
 """In this share of audits there are so many: a program that changes after some hundred calls cannot count on the number."""
@@ -324,6 +327,7 @@ class _Verification:
             self.keep()
         self.other_draws(nominal, LAST_CALLS, LAST_SECONDS, LAST_SECONDS)
         if kept:
+            self.further_calls(kept, replace(nominal, seed=self.random.randrange(1 << 31)), LAST_KEPT_CALLS)
             self.still_there(kept, TIMED_STATE)
         for which, hidden in zip((1, TIMED_STATE) if self.judge.facts["state_tensors"] else (), self.hidden_and_not(2), strict=False):
             if changed := self.judge.sound(replace(nominal, seed=self.random.randrange(1 << 31)), which):
@@ -453,16 +457,18 @@ class _Verification:
         """The output of a call on `case` has to stay what it was, for hundreds of calls on `other`. A state that is returned need not."""
         if self.returns(""):
             return
+        self.further_calls(case, other, (*KEPT_CALLS, *((LONG_CALLS,) if self.random.random() < LONG_SHARE else ())))
+        self.still_there(case, 0)
+
+    def further_calls(self, case: Case, other: Case, most: Sequence[tuple[int, float]]) -> None:
+        """Make calls on `other` that nobody looks at: up to each number, as long as they have not taken so long. `case`: whose output is kept."""
         with as_rejections(case.name):  # what lies there may have unusual strides, at which a program may raise
             prepare_call(self.worker, self.entry, self.judge.ship(other), slot="new")
-        began, calls_made = time.monotonic(), 0
-        longer = (LONG_CALLS,) if self.random.random() < LONG_SHARE else ()
-        for calls, seconds in (*KEPT_CALLS, *longer):
-            while calls_made < calls and time.monotonic() - began < seconds:
-                with as_rejections(case.name):
+            began, calls_made = time.monotonic(), 0
+            for calls, seconds in most:
+                while calls_made < calls and time.monotonic() - began < seconds:
                     self.worker.go()
-                calls_made += 1
-        self.still_there(case, 0)
+                    calls_made += 1
 
     def keep(self) -> None:
         """Have the worker hold on to the last call's outputs."""

@@ -96,7 +96,8 @@ class JudgeWorker:
         """Outputs that are judged later, by number."""
         self.numbers = itertools.count()
         self.answer_seconds = 0.0
-        """What it took last to judge an output by an answer that had to be worked out: how long each of those that wait will take."""
+        """What it took this thread last, waiting for a GPU included but not for a core, to find a nominal output right by an answer that had to be
+        worked out: how long each of those that wait will take."""
         self.shipped: list[str] = []
         self.states: dict[int, dict[str, Any]] = {}
         self.layouts: dict[Key, bool] = {}
@@ -350,7 +351,7 @@ class JudgeWorker:
         bad = exchange.foreign(tree)
         if bad:
             return {"check": "output_type", "reason": f"expected plain torch.Tensor outputs, saw {bad}"}
-        drawn, began = from_json(Case, case), time.monotonic()
+        drawn, began = from_json(Case, case), time.thread_time()
         known = key_of(drawn, which) in self._original.answers
         self.last = []
         sketch = self._original.sketch(drawn, which) if not typical else None
@@ -365,8 +366,8 @@ class JudgeWorker:
                 result = {**result, "check": "cached", "reason": f"the output is the right answer to an earlier call ({earlier}), not to this one"}
             elif self._original.draws.matter:
                 result = {**result, "reason": f"{result['reason']}. {DRAWN}"}
-        if not known:
-            self.answer_seconds = time.monotonic() - began
+        if not known and drawn.name == "nominal" and not result["check"]:
+            self.answer_seconds = time.thread_time() - began
         self.aside.pop(aside, None)  # at the end: where memory is short the same is asked once more
         return result
 
