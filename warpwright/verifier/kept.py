@@ -1,9 +1,9 @@
 """An output of a timed call that is held on to while the timing goes on: it has to stay what it was, however many buffers a program hands out in turn.
 
-The audit holds one for some hundred calls, and what comes after the timing for some 16. Here one is held for as many calls as there are: at each look at
-a timed call the one that is held is compared, bit for bit, and the k-th output that is looked at takes its place with a chance of one in k, so that each
-of them is equally likely to be the one that is held to the end. A ring shorter than half of the calls of a timing is found more often than not, one that
-is shorter than a tenth nearly always; a longer one saves the memory of few of its calls.
+The audit holds one for some hundred calls, and what follows the timing for 16 to 316. Here one is held for as many calls as there are: at each
+look at a timed call the one that is held is compared, bit for bit, and the k-th output looked at takes its place with a chance of one in k, so
+that each of them is equally likely to be the one that is held to the end. A ring as long as half of the calls of a timing is found more often than
+not, one of a quarter in nine timings of ten; a longer one saves the memory of few of its calls.
 """
 
 from __future__ import annotations
