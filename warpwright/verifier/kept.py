@@ -1,4 +1,4 @@
-"""An output of a timed call that is held on to while the timing goes on: it has to stay what it was, however many buffers a program hands out in turn.
+"""An output of a timed call that is held on to while the timing goes on: it has to stay what it was, however many buffers are handed out in turn.
 
 The audit holds one for some hundred calls, and what follows the timing for 16 to 316. Here one is held for as many calls as there are: at each
 look at a timed call the one that is held is compared, bit for bit, and the k-th output looked at takes its place with a chance of one in k, so
