@@ -110,6 +110,24 @@ def test_does_not_fire(technique, function, size):
     assert not list(technique.sites(captured(Plain(function), torch.randn(*size))))
 
 
+class Product(nn.Module):
+    """A product of two inputs."""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x @ y
+
+
+@pytest.mark.parametrize(
+    ("rows", "inner", "columns", "chunks"),
+    [(1024, 4096, 1024, [512, 256]), (1024, 32768, 512, [512]), (1024, 65536, 512, []), (8192, 64, 8192, []), (32768, 32, 32768, []),
+     (8205, 2949, 592, []), (2048, 1 << 18, 1, [])],
+)  # fmt: skip
+def test_products_that_memory_limits_are_not_split(rows: int, inner: int, columns: int, chunks: list[int]) -> None:
+    """Sizes like those that lost on an H200: few operations a number, pieces one after another, and what tensor cores cannot load."""
+    ir = captured(Product(), *(torch.empty(1, 1).expand(size) for size in ((rows, inner), (inner, columns))))
+    assert [dict(action.params)["chunk"] for action in precision.Tf32x3().sites(ir)] == chunks
+
+
 OPS: list[Callable[[torch.Tensor, float], torch.Tensor]] = [
     lambda x, c: x * c,
     lambda x, c: x + c,
