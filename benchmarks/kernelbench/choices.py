@@ -242,6 +242,13 @@ def _of(seen: Sequence[bool]) -> str:
     return f"{sum(seen)} of {len(seen)}"
 
 
+def read_estimates(rows: Iterable[Row], programs: Iterable[Timed]) -> dict[tuple[str, str], dict[str, float]]:
+    """Return the kept estimates in microseconds by recipe: a row has one for each program of its task in recorded order, null where it is not legal."""
+    tasks = by_task(programs)
+    kept = {(row["track"], row["task"]): row["us"] for row in rows if row.get("table") == "estimates"}
+    return {key: {one.recipe: us for one, us in zip(tasks[key], seen, strict=True) if us} for key, seen in kept.items()}
+
+
 def replay_table(programs: Sequence[Timed], proposals: Mapping[tuple[str, str], Sequence[str]]) -> str:
     """Return what the first proposals of the present code would have been, by recorded times: of the best of two, over the best of the recorded two."""
     lines = [["track", "tasks", "first unchanged", "first timed, another", "first never timed", "two timed: better, same, worse", "by how much"]]
@@ -265,7 +272,7 @@ def replay_table(programs: Sequence[Timed], proposals: Mapping[tuple[str, str], 
 def view(rows: Sequence[Row], part: str) -> str:
     """Return one table of the page: `rows` are those beside it, estimates by task."""
     programs, beside = recorded(), _lines(RESULTS / "cuda_l1_beside_h200" / "rows.jsonl")
-    estimates = {(row["track"], row["task"]): row["us"] for row in rows if row.get("table") == "estimates"}
+    estimates = read_estimates(rows, programs)
     proposals = {(row["track"], row["task"]): row["first"] for row in rows if row.get("table") == "proposals"}
     if part == "plans":
         shown = [["run", "task", "with launch_plan, ms", "without, ms", "with over without"], ["---"] * 5]
@@ -311,23 +318,25 @@ def files(kernelbench: Path | None, cuda_l1: Path | None, folder: Path) -> Itera
         yield "cuda-l1", f"L{level}-{number}", file
 
 
-def estimated(track: str, file: Path, recipes: Iterable[str], proposals: int) -> tuple[dict[str, float], list[str]]:
-    """Return the estimate in microseconds of each recipe that is legal in the present code, and the first recipes that the ladder proposes now."""
+def estimated(track: str, file: Path, recipes: Sequence[str], proposals: int) -> tuple[list[float | None], list[str]]:
+    """Return the estimate in microseconds of each recipe, None where it is not legal in the present code, and the first recipes that the ladder proposes
+    now."""
     from benchmarks.kernelbench import first
     from warpwright.base import Action
     from warpwright.errors import NotApplicable
     from warpwright.run import Settings, open_space
 
     space = open_space(Settings(device="cuda", precision="tf32" if track == "tf32" else "strict").describe(file), "cuda")
-    assert space.estimate is not None
-    made = ["; ".join(map(str, recipe)) for recipe in first.first(space, proposals, ("compile(",))] if proposals else []
-    known = {}
-    for recipe in dict.fromkeys([*recipes, *made]):
+
+    def microseconds(recipe: str) -> float | None:
+        assert space.estimate is not None
         try:
-            known[recipe] = round(1e6 * space.estimate(space.replay(tuple(map(Action.parse, recipe.split("; "))))), 2)
+            return round(1e6 * space.estimate(space.replay(tuple(map(Action.parse, recipe.split("; "))))), 2)
         except NotApplicable:
-            continue
-    return known, made
+            return None
+
+    made = ["; ".join(map(str, recipe)) for recipe in first.first(space, proposals, ("compile(",))] if proposals else []
+    return [microseconds(recipe) for recipe in recipes], made
 
 
 def main() -> None:
