@@ -26,6 +26,7 @@ RESULTS = Path(__file__).parent / "results"
 _TABLE = re.compile(r"(<!-- table: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.S)
 
 Row = Mapping[str, Any]
+View = Callable[[Sequence[dict[str, Any]]], str]
 
 
 def rows_of(folder: Path) -> list[dict[str, Any]]:
@@ -41,7 +42,7 @@ def kernelbench(rows: Sequence[Row], of: str | None = None) -> str:
     return "\n\n".join(parts)
 
 
-VIEWS: Mapping[str, Callable[[Sequence[Row]], str]] = {
+VIEWS: Mapping[str, View] = {
     "kernelbench": kernelbench,
     "kernelbench-levels": levels.view,
     "kernelbench-levels-113": partial(levels.view, of="draw-113"),

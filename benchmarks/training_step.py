@@ -81,6 +81,8 @@ class Attention(nn.Module):
 class Causal(nn.Module):
     """Causal self-attention written out with a mask in a buffer, as minGPT has it, with its projections and a residual."""
 
+    below: torch.Tensor
+
     def __init__(self, width: int, heads: int, length: int) -> None:
         super().__init__()
         self.heads, self.norm = heads, nn.LayerNorm(width)

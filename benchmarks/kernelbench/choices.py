@@ -3,9 +3,9 @@
     python -m benchmarks.kernelbench.choices --kernelbench KB --cuda-l1 h100.json --out ROWS    estimates and first proposals of the present code
     python -m benchmarks.kernelbench.choices                                                    the page's tables, from the rows that are kept
 
-Times are those of results/kernelbench_whole_h200 (strict and TF32's track) and of results/cuda_l1_beside_h200. *Regret*: the time of the first proposal
-over the least of a right program that was timed for the task. A task of which a single program was timed says nothing. What was never timed is
-unknown, and counted as that. A third of the tasks, drawn by a seed, is told apart: nothing was fitted to it.
+Times are those of results/kernelbench_whole_h200 (strict and TF32's track) and of results/cuda_l1_beside_h200. *Regret*: the time of the first
+proposal over the least of a right program that was timed for the task. A task of which a single program was timed says nothing. What was never timed
+is unknown, and counted as that. A third of the tasks, drawn by a seed, is told apart: nothing was fitted to it.
 """
 
 from __future__ import annotations
@@ -243,14 +243,14 @@ def _of(seen: Sequence[bool]) -> str:
 
 
 def read_estimates(rows: Iterable[Row], programs: Iterable[Timed]) -> dict[tuple[str, str], dict[str, float]]:
-    """Return the kept estimates in microseconds by recipe: a row has one for each program of its task in recorded order, null where it is not legal."""
+    """Return the kept estimates in microseconds by recipe: a row has one for each program of its task in recorded order, null for what is not legal."""
     tasks = by_task(programs)
     kept = {(row["track"], row["task"]): row["us"] for row in rows if row.get("table") == "estimates"}
     return {key: {one.recipe: us for one, us in zip(tasks[key], seen, strict=True) if us} for key, seen in kept.items()}
 
 
 def replay_table(programs: Sequence[Timed], proposals: Mapping[tuple[str, str], Sequence[str]]) -> str:
-    """Return what the first proposals of the present code would have been, by recorded times: of the best of two, over the best of the recorded two."""
+    """Return what the first proposals of the present code would have taken, by recorded times, and how many of them were never timed."""
     lines = [["track", "tasks", "first unchanged", "first timed, another", "first never timed", "two timed: better, same, worse", "by how much"]]
     lines.append(["---"] * 7)
     tasks = by_task(programs)
@@ -319,8 +319,7 @@ def files(kernelbench: Path | None, cuda_l1: Path | None, folder: Path) -> Itera
 
 
 def estimated(track: str, file: Path, recipes: Sequence[str], proposals: int) -> tuple[list[float | None], list[str]]:
-    """Return the estimate in microseconds of each recipe, None where it is not legal in the present code, and the first recipes that the ladder proposes
-    now."""
+    """Return the estimate in microseconds of each recipe, None where it is not legal in the present code, and what the ladder proposes first now."""
     from benchmarks.kernelbench import first
     from warpwright.base import Action
     from warpwright.errors import NotApplicable

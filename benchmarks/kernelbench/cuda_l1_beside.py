@@ -261,6 +261,8 @@ def made_by_them(
 
     ran, said = None, ""
     for file, loads in ((program.unchanged, False), (program.candidate, True)):
+        if file is None:
+            continue
         try:
             theirs = Theirs(partial(make, file), loads)
             theirs.load_state_dict(model.state_dict())

@@ -294,8 +294,8 @@ def channels_last(model: Any) -> Any:
             super().__init__()
             self.turned = copy.deepcopy(model).to(memory_format=torch.channels_last)
 
-        def load_state_dict(self, state: Any, *rest: Any, **more: Any) -> Any:
-            return self.turned.load_state_dict(state, *rest, **more)
+        def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+            return self.turned.load_state_dict(state_dict, strict, assign)
 
         def forward(self, *inputs: Any) -> Any:
             given = [x.contiguous(memory_format=torch.channels_last) if isinstance(x, torch.Tensor) and x.dim() == 4 else x for x in inputs]

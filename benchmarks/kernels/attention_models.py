@@ -25,7 +25,8 @@ from benchmarks.kernels.row_file import run as run_cases
 from warpwright.domains.graph.capture import from_module
 from warpwright.domains.graph.ir import GraphIR, copy, run
 from warpwright.domains.graph.techniques.algebra.einsum import EINSUM
-from warpwright.domains.graph.techniques.kernels.attention import technique as attention
+from warpwright.domains.graph.techniques.kernels.attention import technique
+from warpwright.domains.graph.techniques.kernels.attention.calls import FLASH_ATTENTION
 
 Made = tuple[nn.Module, torch.Tensor]
 _SMALL = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 32, "vocab_size": 50}
@@ -116,10 +117,10 @@ def rows(name: str, make: Callable[[], Made]) -> Iterator[dict[str, Any]]:
             before = EINSUM.apply(before, action)
         calls = [str(node.target) for node in before.graph.nodes if node.op == "call_function"]
         row = {"table": "models", "model": name, "attentions": sum("softmax" in call or "scaled_dot" in call for call in calls), "taken": 0}
-        technique = attention.FlashAttentions()
-        for action in list(technique.sites(before))[:1]:
-            after = technique.apply(before, action)
-            taken = [node for node in after.graph.nodes if node.target is attention.FLASH_ATTENTION]
+        flash = technique.FlashAttentions()
+        for action in list(flash.sites(before))[:1]:
+            after = flash.apply(before, action)
+            taken = [node for node in after.graph.nodes if node.target is FLASH_ATTENTION]
             words, biases = (sum(node.args[at] not in (None, False) for node in taken) for at in (4, 10))
             row |= {"taken": len(taken), "said in words": words, "with a bias": biases}
             a, b = (_in_double(ir, model, x) for ir in (before, after))
@@ -148,7 +149,7 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
-    attention._LEAST_FLOPS = 0.0
+    technique._LEAST_FLOPS = 0.0
     chosen = {name: make for name, make in models().items() if any(part in name for part in options.models.split(","))}
     run_cases([({"model": name}, partial(rows, name, make)) for name, make in chosen.items()], options.out, options.seconds)
 

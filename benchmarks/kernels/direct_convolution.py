@@ -14,6 +14,7 @@ import re
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +56,9 @@ def main() -> None:
 
 def rows(name: str, end: float) -> list[str]:
     """Return the rows of a case: cuDNN with and without TF32, then each precision and block until `end`."""
-    x_size, w_size, *geometry, outer, axis, op = CASES[name]
+    x_size, w_size, stride, padding, places, outer, axis, op = CASES[name]
     x, w, b = torch.randn(x_size, device="cuda"), 0.1 * torch.randn(w_size, device="cuda"), torch.randn(w_size[0], device="cuda")
-    geometry.append([1] * len(geometry[0]))
+    geometry = (stride, padding, places, [1] * len(stride))
     exact = DIRECT_CONVOLUTION(x[:2].double(), w.double(), b.double(), *geometry, "tf32x3", outer, axis, op)
     found = []
     for flag in (True, False):
@@ -70,7 +71,7 @@ def rows(name: str, end: float) -> list[str]:
             break
         function = variant(*block)
         error = _rms(function(x[:2], w, b, *geometry, precision, outer, axis, op), exact)
-        spent = _milliseconds(lambda f=function, p=precision: f(x, w, b, *geometry, p, outer, axis, op))
+        spent = _milliseconds(partial(function, x, w, b, *geometry, precision, outer, axis, op))
         found.append(f"{precision}, {block[0]} places, {block[1]} warps, {block[2]} stages, steps of {block[3]} | {error:.1e} | {spent:.3f}")
     return found
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
-import functools
 import json
+import operator
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +128,7 @@ def timed_variant(tiles: Tiles, shape: Shape) -> dict[str, Any]:
     (m, n, k), calls = shape, {}
     a, b, out = int8_product.cut(draw("normal", m, k, 1)), int8_product.cut(draw("normal", n, k, 2)), torch.empty(m, n, device="cuda")
     for level in (0, 4, 5) if shape == TIMED[0] else (0,):
-        calls[f"level{level}"] = functools.partial(int8_product.product, a, b, out, tiles, level)
+        calls[f"level{level}"] = partial(int8_product.product, a, b, out, tiles, level)
     spent = milliseconds(calls)
     return {"part": "time", "shape": shape, **spent, "tflops": 2e-9 * m * n * k / spent["level0"]}
 
@@ -159,7 +160,7 @@ def baselines(shape: Shape) -> Iterator[dict[str, Any]]:
         "slice both": lambda: int8_product.fill(a, b),
         "slice b across": lambda: int8_product.fill(across),
     }
-    calls |= {f"triton {block}": functools.partial(int8_product_triton.product, a, b, out, block) for block in int8_product_triton.BLOCKS}
+    calls |= {f"triton {block}": partial(int8_product_triton.product, a, b, out, block) for block in int8_product_triton.BLOCKS}
     spent: dict[str, float] = {}
     for name, call in calls.items():
         try:
@@ -235,9 +236,9 @@ def run_small() -> Iterator[dict[str, Any]]:
         x, y = draw("normal", m, k, 21), draw("normal", n, k, 22)
         right, prepared, stored = y.T, ops.prepare(y.T), y.T.contiguous()
         calls: dict[str, Callable[[], object]] = {
-            "mm": lambda x=x, b=right: torch.mm(x, b), "matmul": lambda x=x, b=right: x @ b, "mm [k, n]": lambda x=x, b=stored: torch.mm(x, b),
-            "ops": lambda x=x, b=right: ops.matmul_fp32(x, b), "ops prepared": lambda x=x, b=prepared: ops.matmul_fp32(x, b),
-            "ops [k, n]": lambda x=x, b=stored: ops.matmul_fp32(x, b),
+            "mm": partial(torch.mm, x, right), "matmul": partial(operator.matmul, x, right), "mm [k, n]": partial(torch.mm, x, stored),
+            "ops": partial(ops.matmul_fp32, x, right), "ops prepared": partial(ops.matmul_fp32, x, prepared),
+            "ops [k, n]": partial(ops.matmul_fp32, x, stored),
         }  # fmt: skip
         ms = milliseconds(calls, 15, 2.0)
         ratios = {"ops prepared": ms["mm"] / ms["ops prepared"], "ops": ms["mm"] / ms["ops"], "ops [k, n]": ms["mm [k, n]"] / ms["ops [k, n]"]}

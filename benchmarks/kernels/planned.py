@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -57,7 +58,8 @@ class Graphs:
         self.failures: list[int] = []
         """Errors that the next launches of a graph give."""
         self.capturing = 0
-        calls = (self._create, self._add, self._add, self._instantiate, self._set, self._set, self._launch, self._is_capturing)
+        calls: list[Callable[..., int]] = [self._create, self._add, self._add, self._instantiate, self._set, self._set, self._launch]
+        calls.append(self._is_capturing)
         self.functions = [kind(call) for kind, call in zip(GRAPHS, calls, strict=True)]
 
     def _create(self, out: Any, flags: int) -> int:

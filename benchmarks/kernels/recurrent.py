@@ -22,9 +22,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from benchmarks.kernels.int8_product import batch as seconds_of
 from benchmarks.kernels.int8_product import milliseconds
 from benchmarks.kernels.row_file import run
+from benchmarks.timing.events import batch as seconds_of
 from warpwright.templates import driver, recurrent
 from warpwright.templates.recurrent import KINDS, PLAIN, Chip, Network, Tiles, Way
 

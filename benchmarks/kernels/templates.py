@@ -165,7 +165,7 @@ def rows(name: str, dry: bool, tunings: int, peak: float, distances: tuple[int, 
         optimized, launches = program(ir, action, task_text, dry)
         seen = optimized(*inputs)
         error = rms(seen, exact) / max(limits, 1e-12)
-        seconds = 0.0 if dry else timed(lambda f=optimized: f(*inputs))
+        seconds = 0.0 if dry else timed(partial(optimized, *inputs))
         found.append((seconds, action))
         shown = {"ahead": ahead.AHEAD, "us": round(1e6 * seconds, 1), "error of torch's": round(error, 3)}
         yield {"table": "tunings", "case": name, "tuning": str(action), "launches": launches, **shown}

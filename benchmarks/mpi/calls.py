@@ -96,7 +96,7 @@ def ping_pong(shim: ctypes.CDLL, base: int, datatype: int, comm: int, rank: int,
 class Calls:
     """One function with its arguments, timed again and again."""
 
-    def __init__(self, function: Any, arguments: Sequence[int], position: bool = False) -> None:
+    def __init__(self, function: Any, arguments: Sequence[int | None], position: bool = False) -> None:
         """Keep the arguments, whole numbers; with `position` None among them stands for the address of a position that is 0 at each call."""
         self.position = ctypes.c_int64()
         given = [ctypes.addressof(self.position) if one is None else one for one in arguments]

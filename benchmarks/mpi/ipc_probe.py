@@ -66,7 +66,7 @@ class Device:
         self.say(step=name, code=code)
         return code
 
-    def reserved(self, handle: POINTER) -> POINTER | None:
+    def reserved(self, handle: ctypes.c_uint64) -> ctypes.c_uint64 | None:
         """Return an address at which the memory of a handle can be used, or None."""
         address = POINTER()
         if self.call("cuMemAddressReserve", ctypes.byref(address), SIZE_T(SIZE), SIZE_T(0), POINTER(0), ctypes.c_uint64(0)):
@@ -76,17 +76,17 @@ class Device:
             return None
         return None if self.call("cuMemSetAccess", address, SIZE_T(SIZE), ctypes.byref(access), SIZE_T(1)) else address
 
-    def byte(self, address: POINTER, at: int) -> int:
+    def byte(self, address: ctypes.c_uint64, at: int) -> int:
         """Return one byte of the memory."""
         value = ctypes.c_uint8()
         code = self.cuda.cuMemcpyDtoH_v2(ctypes.byref(value), POINTER(address.value + at), SIZE_T(1))
         return -1 if code else value.value
 
-    def fill(self, address: POINTER, value: int) -> bool:
+    def fill(self, address: ctypes.c_uint64, value: int) -> bool:
         """Set all bytes, and wait."""
         return not (self.cuda.cuMemsetD8_v2(address, ctypes.c_uint8(value), SIZE_T(SIZE)) or self.cuda.cuCtxSynchronize())
 
-    def copy_gb_s(self, address: POINTER) -> float:
+    def copy_gb_s(self, address: ctypes.c_uint64) -> float:
         """Return the rate of copies of memory of this process into it."""
         mine = POINTER()
         if self.cuda.cuMemAlloc_v2(ctypes.byref(mine), SIZE_T(SIZE)):
@@ -99,7 +99,7 @@ class Device:
         return round(SIZE / min(times) / 1e9, 1)
 
 
-def turns(device: Device, address: POINTER, link: socket.socket, first: bool) -> float:
+def turns(device: Device, address: ctypes.c_uint64, link: socket.socket, first: bool) -> float:
     """Return the microseconds of one turn: each process fills a word and waits, one after the other."""
     rounds, start = 100, time.perf_counter()
     for _ in range(rounds):
@@ -133,7 +133,7 @@ def shared(device: Device, how: str, link: socket.socket, owner: bool) -> None:
     device.say(step=f"{how}: one turn of one process", code=0, turn_us=turns(device, address, link, owner))
 
 
-def exported(device: Device, how: str, link: socket.socket) -> POINTER | None:
+def exported(device: Device, how: str, link: socket.socket) -> ctypes.c_uint64 | None:
     """Return memory of this process that was sent to the other."""
     address = POINTER()
     if how == "cuIpc":
@@ -153,7 +153,7 @@ def exported(device: Device, how: str, link: socket.socket) -> POINTER | None:
     return device.reserved(made) if good else None
 
 
-def opened(device: Device, how: str, link: socket.socket) -> POINTER | None:
+def opened(device: Device, how: str, link: socket.socket) -> ctypes.c_uint64 | None:
     """Return memory of the other process."""
     address = POINTER()
     if how == "cuIpc":

@@ -145,7 +145,8 @@ def measure(case: Case | Irregular, shim: Any, library: Any, mpi: Any, rounds: i
     if not all(map(np.array_equal, *results)):
         raise RuntimeError(f"{case.name}: the shim and the library differ")
     inner = max(1, (1 << 17) // size)
-    pairs = {"pack": Pair(*pack, inner), "unpack": Pair(*unpack, inner)}  # on the same buffers: other pages of as many bytes take up to 15 % longer
+    # on the same buffers: other pages of as many bytes take up to 15 % longer
+    pairs = {"pack": Pair(pack[0], pack[1], inner), "unpack": Pair(unpack[0], unpack[1], inner)}
     for pair in pairs.values():
         pair.time(rounds, seconds)
     datatype.Free()
@@ -161,7 +162,8 @@ def forwarded(shim: Any, library: Any, mpi: Any, quick: bool) -> dict[str, Any]:
     arguments = (source.ctypes.data, 64, mpi._handleof(mpi.BYTE), packed.ctypes.data, 64, None, mpi._handleof(mpi.COMM_SELF))
     through, straight = (Calls(one.MPI_Pack, arguments, position=True) for one in (shim, library))
     for _ in range(20 if quick else 400):
-        through.time(5, 1000), straight.time(5, 1000)
+        through.time(5, 1000)
+        straight.time(5, 1000)
     ours, theirs = through.least_us * 1000, straight.least_us * 1000
     return {"shim_ns": round(ours, 1), "library_ns": round(theirs, 1), "added_ns": round(ours - theirs, 1)}
 
@@ -186,7 +188,8 @@ def child(quick: bool, only: str, seconds: float) -> Iterator[dict[str, Any]]:
 
     name = " ".join(MPI.Get_library_version().replace("Version:", "").split(",")[0].split()[:3])
     rows = []
-    for case in (*CASES, *IRREGULAR):
+    cases: tuple[Case | Irregular, ...] = (*CASES, *IRREGULAR)
+    for case in cases:
         if re.search(only, case.name):
             rows.append(measure(case, shim, library, MPI, 4 if quick else 25, 0.0 if quick else seconds))
             yield {"table": "cases", "library": name, **rows[-1]}

@@ -312,7 +312,7 @@ def through_mpi(gpu: Any, case: Case, repeats: int) -> Iterator[dict[str, Any]]:
 
     import warpwright.mpi
 
-    shim = warpwright.mpi.activate()
+    shim: Any = warpwright.mpi.activate()
     datatype = case.datatype(MPI)
     handle, self = MPI._handleof(datatype), MPI._handleof(MPI.COMM_SELF)
     source, packed, target = gpu.random(case.room), gpu.empty(case.bytes), gpu.empty(case.room)
@@ -322,8 +322,9 @@ def through_mpi(gpu: Any, case: Case, repeats: int) -> Iterator[dict[str, Any]]:
     exact = gpu.equal(packed, gpu.gathered(case, source))
     unpack.time(3)
     exact_back = gpu.equal(target, gpu.scattered(case, packed, case.room))
-    pack.ns.clear(), unpack.ns.clear()
-    pack.time(repeats), unpack.time(repeats)
+    for one in (pack, unpack):
+        one.ns.clear()
+        one.time(repeats)
     library = MPI.Get_library_version().split(",")[0].splitlines()[0]
     yield {
         "table": "mpi", "library": library, "case": case.name, "bytes": case.bytes, "pack_exact": exact, "unpack_exact": exact_back,

@@ -13,8 +13,10 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from warpwright.domains.mpi import core
 
@@ -53,7 +55,8 @@ def ours(hosts: list[int], edges: Edges) -> list[int]:
     """Return the hosts that the core chooses."""
     ends = [np.ascontiguousarray([edge[i] for edge in edges], np.int32) for i in (0, 1)]
     weights, lie, result = np.array([edge[2] for edge in edges], np.int64), np.array(hosts, np.int32), np.empty(len(hosts), np.int32)
-    pointers = [one.ctypes.data for one in (*ends, weights, result)]
+    arrays: list[NDArray[Any]] = [*ends, weights, result]
+    pointers = [one.ctypes.data for one in arrays]
     core.library().warpwright_partition(len(hosts), ctypes.c_void_p(lie.ctypes.data), len(edges), *pointers)
     return [int(one) for one in result]
 

@@ -20,7 +20,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 if "--plain" in sys.argv:
     os.environ["WARPWRIGHT_MPI"] = "off"
@@ -190,7 +190,8 @@ def into_arrays(gpu: Any, side: int, width: int, repeats: int) -> Iterator[dict[
     with warpwright.mpi.HaloPlan.grid(cube, width, cart) as plan:
         plan.exchange()
     row: dict[str, Any] = {"table": "arrays", "case": f"26 regions {width} wide of {side}^3 doubles", "processes": SIZE}
-    for name, direct in (("slots", True), ("arrays", "arrays")):
+    ways: dict[str, bool | Literal["arrays"]] = {"slots": True, "arrays": "arrays"}
+    for name, direct in ways.items():
         other.copy_(before)
         gpu.torch.cuda.synchronize()
         with warpwright.mpi.HaloPlan.grid(other, width, cart, direct=direct) as plan:

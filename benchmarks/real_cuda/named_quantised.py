@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import torch
@@ -235,7 +236,7 @@ THREADS = {
 SIMPLE = ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0")
 
 QUANTISED: dict[str, Callable[[], Case | list[Case]]] = {} if GGMLQuantizationType is None else {
-    **{f"dequantize_block_{name}": lambda name=name, size=size: whole(name.upper(), size) for name, size in THREADS.items()},
+    **{f"dequantize_block_{name}": partial(whole, name.upper(), size) for name, size in THREADS.items()},
     "dequantize_block_q4_0": lambda: whole("Q4_0", 32, 48), "dequantize_block_q4_1": lambda: whole("Q4_1", 32, 48),
     "dequantize_block_nvfp4": lambda: whole("NVFP4", 32, 6 * 64, per=64), "dequantize_block_q8_0_f16": to_half,
     "dequantize_block": all_of(*(lambda kind=kind: dequantised(kind) for kind in SIMPLE)),

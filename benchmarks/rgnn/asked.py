@@ -9,7 +9,6 @@ what tensors on a GPU are asked.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import time
 import weakref
@@ -20,6 +19,7 @@ from typing import Any
 import torch
 
 from benchmarks.rgnn.forward_training import layer_of
+from benchmarks.rgnn.noted import rows_file
 from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn import synth, tensors
 from warpwright.domains.rgnn.nn import launches
@@ -64,13 +64,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args(argv)
-    args.out.mkdir(parents=True, exist_ok=True)
     library = tensors.loaded()
-    with (args.out / "rows.jsonl").open("w") as file:
+    with rows_file(args.out) as write:
         for name in ("aifb", "mutag", "fb15k", "bgs"):
             found = row(name, library)
-            print(json.dumps(found), flush=True)
-            file.write(json.dumps(found) + "\n")
+            write(found)
 
 
 if __name__ == "__main__":

@@ -7,10 +7,8 @@
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ import torch
 
 from benchmarks.rgnn import pairs
 from benchmarks.rgnn.forward_training import Clock, error, gradients, layer_of, runs
+from benchmarks.rgnn.noted import note_of, rows_file
 from warpwright.domains.rgnn import synth
 from warpwright.domains.rgnn.emit.triton.tuning import DEFAULT, Tuning
 from warpwright.domains.rgnn.plan import Options
@@ -52,7 +51,7 @@ def batches(device: torch.device, edges: int, write: Callable[[dict[str, Any]], 
 
     def plain(batch: Any) -> Any:
         with torch.no_grad():
-            return pairs.rgcn(pairs.Pairs(*batch, nodes, 30), layer, x)
+            return pairs.rgcn(pairs.Pairs(batch[0], batch[1], nodes, 30), layer, x)
 
     first = seconds(ours, [tuple(x.clone() for x in batch) for batch in drawn], device.type == "cuda")[10:]
     end = time.perf_counter() + warm
@@ -104,14 +103,13 @@ def adversarial(
                     row["times_random"] = row["ns_per_edge"] / plain[model]
                 write(row)
             except Exception as problem:
-                traceback.print_exc()
-                write({"table": "failures", "graph": name, "note": f"{type(problem).__name__}: {str(problem)[:300]}"})
+                write({"table": "failures", "graph": name, "note": note_of(problem)})
 
 
 def _adversarial(clock: Clock, name: str, model: str, edges: int, tuning: Tuning) -> dict[str, Any]:
     graph = synth.adversarial(name, edges, clock.device)
     layer = layer_of(model, graph, 64, clock.device)
-    layer.options = Options(tuning=tuning)  # type: ignore[assignment]
+    layer.options = Options(tuning=tuning)
     if model == "rgat":
         with torch.no_grad():
             layer.q.mul_(100)  # type: ignore[operator]
@@ -148,19 +146,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     end = time.time() + args.seconds
     device = torch.device("cpu" if args.dry or not torch.cuda.is_available() else "cuda")
     torch.backends.cuda.matmul.allow_tf32 = False
-    args.out.mkdir(parents=True, exist_ok=True)
-    with (args.out / "rows.jsonl").open("w") as file:
-
-        def write(row: dict[str, Any]) -> None:
-            print(json.dumps(row), flush=True)
-            file.write(json.dumps(row) + "\n")
-            file.flush()
-
+    with rows_file(args.out) as write:
         try:
             batches(device, 1_000 if args.dry else 100_000, write, *((2, 0.1) if args.dry else ()))
         except Exception as problem:
-            traceback.print_exc()
-            write({"table": "failures", "graph": "batches", "note": f"{type(problem).__name__}: {str(problem)[:300]}"})
+            write({"table": "failures", "graph": "batches", "note": note_of(problem)})
         if args.no_adversarial:
             return
         clock, tuning = Clock(device, 0.01 if args.dry else 0.1), Tuning(doubles=not args.float32)

@@ -10,7 +10,6 @@ which tiles are longer or shorter: there forward and step are recorded whole, as
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -21,20 +20,19 @@ from unittest.mock import patch
 import torch
 
 from benchmarks.rgnn.forward_training import Clock, layer_of
+from benchmarks.rgnn.noted import Row, rows_file
 from benchmarks.rgnn.steps import step_of
 from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn import synth
 from warpwright.domains.rgnn.emit.own import kinds, products
 from warpwright.domains.rgnn.index import Index
-from warpwright.domains.rgnn.nn.steps import AFTER
+from warpwright.domains.rgnn.nn.launches import AFTER
 from warpwright.domains.rgnn.sorting import counting
 from warpwright.rgnn import captured
 
 GRAPHS = ("aifb", "mutag", "fb15k", "bgs")
 FULLS, EACH, LISTS = (200, 300, 396, 600, 800, 1200, 2400), (64, 128, 192, 256, 384, 512), (512, 1024, 2048, 4096)
 LAYERS = ("bgs/rgcn", "fb15k/rgcn", "bgs/rgat", "bgs/hgt")
-Row = dict[str, Any]
-
 
 def us(function: Callable[[], Any], calls: int = 20) -> float:
     """Return microseconds of the device for a call among several."""
@@ -133,11 +131,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--seconds", type=float, default=25.0, help="nothing is begun later")
     parser.add_argument("--dry", action="store_true")
     args = parser.parse_args(argv)
-    end, device = time.time() + args.seconds, torch.device("cpu" if args.dry or not torch.cuda.is_available() else "cuda", None if args.dry else 0)
+    end, device = time.time() + args.seconds, torch.device("cpu" if args.dry or not torch.cuda.is_available() else "cuda", 0)
     torch.backends.cuda.matmul.allow_tf32 = False
-    args.out.mkdir(parents=True, exist_ok=True)
     clock = Clock(device, 0.001 if args.dry else 0.03)
-    with (args.out / "rows.jsonl").open("w") as file:
+    with rows_file(args.out) as write:
 
         def rows() -> Iterator[Row]:
             for cell in LAYERS[:2]:
@@ -150,9 +147,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                 yield from of_lists(cell, clock, args.dry)
 
         for row in rows():
-            print(json.dumps(row), flush=True)
-            file.write(json.dumps(row) + "\n")
-            file.flush()
+            write(row)
             if time.time() > end:
                 break
 

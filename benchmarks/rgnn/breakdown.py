@@ -9,13 +9,12 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import functools
-import json
 import statistics
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+from unittest import mock
 from unittest.mock import patch
 
 import torch
@@ -23,7 +22,9 @@ from torch._utils import _unflatten_dense_tensors
 
 from benchmarks.rgnn import pairs
 from benchmarks.rgnn.batches import seconds
-from benchmarks.rgnn.forward_training import Clock, bandwidth, layer_of, runs
+from benchmarks.rgnn.forward_training import Clock, Run, bandwidth, layer_of, runs
+from benchmarks.rgnn.noted import Row, Write, note_of, rows_file, timed_from
+from benchmarks.rgnn.profiled import on_device
 from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn import synth
 from warpwright.domains.rgnn.emit.launch import Runner
@@ -38,8 +39,6 @@ from warpwright.domains.rgnn.nn.replay import Recording
 from warpwright.domains.rgnn.plan import Options
 from warpwright.domains.rgnn.sorting import counting
 from warpwright.rgnn import RGCNConv
-
-Write = Callable[[dict[str, Any]], None]
 
 EDGES = 100_000
 
@@ -80,7 +79,7 @@ def counted(function: Callable[[], Any], device: torch.device, most: int = 8) ->
         function()
         wait(device)
     events = profile.key_averages()
-    busy = [e for e in events if e.device_type == torch.autograd.DeviceType.CUDA]
+    busy = on_device(events)
     names = ("LaunchKernel", "LaunchCooperative", "Memcpy", "Memset", "Synchronize")
     row: dict[str, Any] = {name: sum(e.count for e in events if name in e.key and e not in busy) for name in names}
     row["gpu_ms"] = sum(e.self_device_time_total for e in busy) / 1e3
@@ -101,7 +100,7 @@ def batch(device: torch.device, dry: bool, write: Write) -> None:
             return layer(x, *given)
 
     def index(given: Any) -> Any:
-        return typed_index(*given, nodes, nodes, 30)
+        return typed_index(given[0], given[1], nodes, nodes, 30)
 
     on_gpu = device.type == "cuda"
     for name, function, inputs in (("whole", whole, drawn[:30]), ("index", index, drawn[30:60]), ("same graph", whole, [drawn[0]] * 20)):
@@ -169,6 +168,14 @@ class Filled(torch.autograd.Function):
         return gradient, None, *_unflatten_dense_tensors(ctx.flat.clone(), ctx.rest)
 
 
+def _step(run: Run, x: torch.Tensor, weights: torch.Tensor) -> None:
+    run(x).backward(weights)
+
+
+def _applied(node: Any, others: Sequence[torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+    return cast(torch.Tensor, node.apply(x, *others))
+
+
 def host(device: torch.device, dry: bool, write: Write) -> None:
     """Time a replayed step of small graphs: until forward returns, its gradients begin and end, backward returns, all is done.
 
@@ -179,13 +186,13 @@ def host(device: torch.device, dry: bool, write: Write) -> None:
         p = pairs.Pairs(graph.edge_index, graph.edge_type, graph.count, len(graph.relations))
         for model in ("rgcn", "rgat", "hgt"):
             layer = layer_of(model, graph, 64, device)
-            layer.options = Options(replay=True)  # type: ignore[assignment]
+            layer.options = Options(replay=True)
             module, run = runs(model, layer, graph, p, False)["ours"]
             parameters = list(module.parameters())
             flat = torch.zeros(sum(x.numel() for x in parameters), device=device)
-            programs = {
-                "ours": run, "nothing": lambda x, own=parameters: Empty.apply(x, *own),
-                "gradients of zeros": lambda x, own=parameters, flat=flat: Filled.apply(x, flat, *own),
+            programs: dict[str, Run] = {
+                "ours": run, "nothing": functools.partial(_applied, Empty, parameters),
+                "gradients of zeros": functools.partial(_applied, Filled, [flat, *parameters]),
             }  # fmt: skip
             for program, function in programs.items():
                 for own_thread in (True, False):
@@ -247,7 +254,7 @@ def kernels(device: torch.device, dry: bool, write: Write, names: Sequence[str] 
             floors = [b / copy * 1e3 for b in pairs.floor_bytes(p, 64, model)]
             common = {"table": "kernel_parts", "graph": name, "model": model, "edges": p.edges, "of_src": p.sources, "of_dst": p.targets}
             common |= {"forward_floor_ms": floors[0], "training_floor_ms": floors[1]}
-            for row in each_kernel(lambda run=run, x=x, weights=weights: run(x).backward(weights), device):  # type: ignore[misc]
+            for row in each_kernel(functools.partial(_step, run, x, weights), device):
                 write(common | row)
             clock.clean()
 
@@ -267,13 +274,13 @@ def products(device: torch.device, dry: bool, write: Write) -> None:
     for model in ("rgcn", "rgat"):
         for program, kernel, gathers in (("Triton", gathered.KERNEL, "triton"), ("ours", gathered.KERNEL, "own"), ("ours, four blocks", more, "own")):
             layer = layer_of(model, graph, 64, device)
-            layer.options = Options(tuning=Tuning(gathers=gathers))  # type: ignore[assignment]
+            layer.options = Options(tuning=Tuning(gathers=gathers))
             x = torch.randn(graph.count, 64, device=device, requires_grad=True)
             run = runs(model, layer, graph, p, False)["ours"][1]
             indices.forget([graph.edge_index, graph.edge_type])
             with patch.object(gathered, "KERNEL", kernel):
                 weights = torch.randn_like(run(x).detach())
-                step = functools.partial(lambda run, x, weights: run(x).backward(weights), run, x, weights)
+                step = functools.partial(_step, run, x, weights)
                 steps = [each_kernel(step, device) for _ in range(3 if dry else 9)]
             for rows in zip(*steps[2:], strict=True):
                 if rows[0]["kernel"] == "whole step" or "ab'" in rows[0]["kernel"]:
@@ -299,7 +306,7 @@ def profile(device: torch.device, dry: bool, write: Write) -> None:
         torch.autograd.backward(out, [torch.ones_like(x) for x in out])
 
     for program, options in (("attention by operations", Options(attend=False)), ("attention in one kernel", Options(attend=True))):
-        layer.options = options  # type: ignore[assignment]
+        layer.options = options
         for _ in range(3):
             step()
         ms = Clock(device, 0.2).time(step)[0]
@@ -311,35 +318,47 @@ def profile(device: torch.device, dry: bool, write: Write) -> None:
         write({**common, "kernel": "whole step", "count": 1, "ms": ms})
 
 
+class Span:
+    """What a device does between two events of the current stream; on a CPU nothing is timed."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.events = [torch.cuda.Event(enable_timing=True) for _ in range(2)] if device.type == "cuda" else []
+
+    def __enter__(self) -> Span:
+        for event in self.events[:1]:
+            event.record()
+        return self
+
+    def __exit__(self, *failed: object) -> None:
+        for event in self.events[1:]:
+            event.record()
+
+    def ms(self) -> float:
+        """Return the time after the device was waited for; 0 on a CPU."""
+        return float(self.events[0].elapsed_time(self.events[1])) if self.events else 0.0
+
+
 def each_kernel(function: Callable[[], Any], device: torch.device) -> list[dict[str, Any]]:
     """Return a row for each kernel over rows of one call of `function`, and one for the whole."""
-    found: list[tuple[str, Any, Any]] = []
+    found: list[tuple[str, Span]] = []
     whole = Runner._run
 
     def timed(self: Runner, kernel: Kernel, *rest: Any) -> None:
-        marks = [torch.cuda.Event(enable_timing=True) for _ in range(2)] if device.type == "cuda" else [time.perf_counter()] * 2
-        if device.type == "cuda":
-            marks[0].record()
-        whole(self, kernel, *rest)
-        if device.type == "cuda":
-            marks[1].record()
+        with Span(device) as span:
+            whole(self, kernel, *rest)
         ops = self.schedule.program.ops
         shown = " ".join(f"{ops[i].kind}{ops[i].subscripts}->{ops[i].domain.name}{'*' * (i in kernel.stored)}" for i in kernel.ops)
-        found.append((f"{kernel.rows.name}: {shown}", *marks))
+        found.append((f"{kernel.rows.name}: {shown}", span))
 
-    Runner._run = timed  # type: ignore[method-assign]
-    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2)) if device.type == "cuda" else (None, None)
-    try:
-        if begin is not None:
-            begin.record()
-        function()
-        if end is not None:
-            end.record()
+    with mock.patch.object(Runner, "_run", timed):
+        with Span(device) as step:
+            function()
         wait(device)
-    finally:
-        Runner._run = whole  # type: ignore[method-assign]
-    rows = [{"kernel": name, "ms": a.elapsed_time(b) if begin is not None else 0.0} for name, a, b in found]
-    return [*rows, {"kernel": "whole step", "ms": begin.elapsed_time(end) if begin is not None else 0.0}]
+    return [{"kernel": name, "ms": span.ms()} for name, span in [*found, ("whole step", step)]]
+
+
+def _short(row: Row) -> str:
+    return " ".join(value if isinstance(value, str) else f"{name}={value}" for name, value in row.items() if "floor" not in name)
 
 
 PARTS = {"index": same_index, "batch": batch, "small": small, "host": host, "kernels": kernels, "products": products, "profile": profile}
@@ -353,22 +372,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--dry", action="store_true")
     args = parser.parse_args(argv)
     device = torch.device("cpu" if args.dry or not torch.cuda.is_available() else "cuda")
-    args.out.mkdir(parents=True, exist_ok=True)
-    with (args.out / "rows.jsonl").open("w") as file:
-
-        def write(row: dict[str, Any]) -> None:
-            shown = (v if isinstance(v, str) else f"{k}={v}" for k, v in row.items() if "floor" not in k)
-            print(f"{time.time() - STARTED:5.1f} s", *shown, flush=True)
-            file.write(json.dumps(row) + "\n")
-            file.flush()
-
+    with rows_file(args.out, timed_from(STARTED, _short)) as write:
         for name in args.parts.split(","):
             started = time.time()
             try:
                 PARTS[name](device, args.dry, write)
             except Exception as problem:
-                traceback.print_exc()
-                write({"table": "failures", "part": name, "note": f"{type(problem).__name__}: {str(problem)[:300]}"})
+                write({"table": "failures", "part": name, "note": note_of(problem)})
             print(f"{name}: {time.time() - started:.1f} s", flush=True)
 
 

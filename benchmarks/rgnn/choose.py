@@ -15,12 +15,9 @@ step, `busy_us` their sum; of a recorded forward `forward_kernels` and `forward_
 from __future__ import annotations
 
 import argparse
-import itertools
-import json
 import multiprocessing
 import threading
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,11 +26,13 @@ import torch
 
 from benchmarks.rgnn import pairs
 from benchmarks.rgnn.forward_training import Clock, bandwidth, error, gradients, layer_of, measure, runs
+from benchmarks.rgnn.noted import Row, note_of, rows_file, timed_from
+from benchmarks.rgnn.profiled import in_order
 from benchmarks.rgnn.steps import seen, step_of
 from benchmarks.rgnn.together import COPY, LARGE, patiently
 from warpwright.domains.rgnn import synth, tensors
 from warpwright.domains.rgnn.emit.triton.tuning import Tuning
-from warpwright.domains.rgnn.nn.steps import AFTER
+from warpwright.domains.rgnn.nn.launches import AFTER
 from warpwright.domains.rgnn.plan import Options
 from warpwright.rgnn import captured
 
@@ -85,7 +84,9 @@ class Cell:
         wide = layer_of(model, graph, 64, device).double()
         wide.load_state_dict(self.layer.state_dict())
         run = runs(model, wide, graph, p, False)["torch.pairs"][1]
-        given = [w for w, kind in zip(weights, graph.hetero()[0], strict=True) if kind in self.layer.dst_node_types] if model == "hgt" else weights
+        kinds, relations = graph.hetero()[:2]
+        targets = {relation[-1] for relation in relations}
+        given = [w for w, kind in zip(weights, kinds, strict=True) if kind in targets] if model == "hgt" else weights
         with alone:  # in float64 torch.pairs takes up to 60 GB
             wanted = gradients(wide, run, torch.cat([x.detach() for x in leaves]).double(), torch.cat(given))
             wanted = {key: x.flatten() for key, x in wanted.items()}
@@ -132,16 +133,8 @@ def forward_kernels(function: Callable[[], Any], clock: Clock) -> dict[str, Any]
 
 def kernels_of(function: Callable[[], Any], clock: Clock) -> dict[str, Any]:
     """Return what one call runs on the device, in order."""
-    kind = torch.profiler.ProfilerActivity.CUDA if clock.on_gpu else torch.profiler.ProfilerActivity.CPU
-    with torch.profiler.profile(activities=[kind]) as profile:
-        function()
-        if clock.on_gpu:
-            torch.cuda.synchronize()
-    events = [e for e in profile.events() or () if not clock.on_gpu or e.device_type == torch.autograd.DeviceType.CUDA]
-    events.sort(key=lambda e: e.time_range.start)
-    gaps = [0.0, *(after.time_range.start - e.time_range.end for e, after in itertools.pairwise(events))]
-    shown = [[e.name[:60], round(e.time_range.end - e.time_range.start, 2), round(gap, 2)] for e, gap in zip(events, gaps, strict=False)]
-    return {"count": len(events), "busy_us": round(sum(us for _, us, _ in shown), 1), "kernels": shown[:300]}
+    shown = in_order(function, clock.on_gpu, 60)
+    return {"count": len(shown), "busy_us": round(sum(us for _, us, _ in shown), 1), "kernels": shown[:300]}
 
 
 def worker(name: str, model: str, args: argparse.Namespace, alone: Any, pipe: Any) -> None:
@@ -157,16 +150,14 @@ def worker(name: str, model: str, args: argparse.Namespace, alone: Any, pipe: An
         tensors.awaited(torch.empty(0, device=device), 20.0)
         pipe.send(list(cell.programs))  # type: ignore[attr-defined]
     except Exception as problem:
-        traceback.print_exc()
-        pipe.send(f"{type(problem).__name__}: {str(problem)[:300]}")
+        pipe.send(note_of(problem))
         return
     clock.clean()
     while (label := pipe.recv()) is not None:
         try:
             row = {"table": "copy", "bytes_per_second": bandwidth(clock)} if label == "copy" else cell.timed(clock, label)  # type: ignore[attr-defined]
         except Exception as problem:
-            traceback.print_exc()
-            row = {"table": "failures", "graph": name, "layer": model, "program": label, "note": f"{type(problem).__name__}: {str(problem)[:300]}"}
+            row = {"table": "failures", "graph": name, "layer": model, "program": label, "note": note_of(problem)}
         clock.clean()
         pipe.send(row)
 
@@ -185,20 +176,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--seconds", type=float, default=90.0, help="nothing is begun later")
     parser.add_argument("--dry", action="store_true", help="tiny graphs on the CPU")
     args = parser.parse_args(argv)
-    args.out.mkdir(parents=True, exist_ok=True)
     if not args.dry:  # the processes find it built when their programs are
         threading.Thread(target=tensors._build, daemon=True).start()
     context = multiprocessing.get_context("spawn")
     alone, jobs = context.Lock(), []
-    with (args.out / "rows.jsonl").open("w") as file:
-
-        def write(row: dict[str, Any]) -> None:
-            print(
-                f"{time.time() - started:5.1f} s", *(f"{k}={v:.4g}" if isinstance(v, float) else v for k, v in row.items() if k in SHOWN), flush=True
-            )
-            file.write(json.dumps(row) + "\n")
-            file.flush()
-
+    with rows_file(args.out, timed_from(started, _short)) as write:
         for cell in args.cells.split(","):
             name, model = cell.split("/")
             mine, its = context.Pipe()
@@ -233,6 +215,11 @@ SHOWN = (
     "table", "graph", "layer", "program", "error", "error_in", "forward_ms", "lent_ms", "training_ms", "torch.pairs training_ms", "pyg forward_ms",
     "pyg training_ms", "busy_us", "forward_busy_us", "count", "note", "bytes_per_second",
 )  # fmt: skip
+
+
+def _short(row: Row) -> str:
+    return " ".join(f"{name}={value:.4g}" if isinstance(value, float) else str(value) for name, value in row.items() if name in SHOWN)
+
 
 if __name__ == "__main__":
     main()

@@ -11,11 +11,9 @@ after the other. Layers are 64 wide, float32, one head. PyG is left out where it
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import time
-import traceback
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -25,14 +23,13 @@ import torch
 
 from benchmarks.rgnn import pairs
 from benchmarks.rgnn.forward_training import error, gradients, layer_of, runs
+from benchmarks.rgnn.noted import Write, note_of, rows_file
 from warpwright.domains.rgnn import synth
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.plan import Options
 from warpwright.rgnn import HGTConv, RGATConv, RGCNConv
 
 CPU = torch.device("cpu")
-
-Write = Callable[[dict[str, Any]], None]
 
 
 def rounds(functions: Mapping[str, Callable[[], Any]], seconds: float) -> dict[str, float]:
@@ -106,7 +103,7 @@ def layers(args: argparse.Namespace, write: Write) -> None:
             wanted = gradients(wide, runs(model, wide, graph, p, False)["torch.pairs"][1], x.double(), weights)
             wrong = {n: error(gradients(*programs[n], x, weights), wanted)[0] for n in ("ours", "torch.pairs")}
             plain = layer_of(model, graph, 64, CPU)
-            plain.options = Options(emitter="eager")  # type: ignore[assignment]
+            plain.options = Options(emitter="eager")
             programs["ours, torch emitter"] = runs(model, plain, graph, p, False)["ours"]
             times = timed(model, p, programs, x, weights, args.each)
             for program, row in times.items():
@@ -132,7 +129,7 @@ def passes(args: argparse.Namespace, write: Write) -> None:
             programs = {}
             for label, options in PASSES.items():
                 layer = layer_of(model, graph, 64, CPU)
-                layer.options = options  # type: ignore[assignment]
+                layer.options = options
                 programs[f"ours, {label}"] = runs(model, layer, graph, p, False)["ours"]
             weights = torch.randn_like(programs["ours, both"][1](x).detach())
             times = timed(model, p, programs, x, weights, args.each)
@@ -230,7 +227,7 @@ def batches(args: argparse.Namespace, write: Write) -> None:
     x = torch.randn(nodes, 64)
     drawn = [(torch.randint(nodes, (2, edges)), torch.randint(30, (edges,))) for _ in range(count)]
     programs: dict[str, Callable[[Any], Any]] = {
-        "ours": lambda batch: layer(x, *batch), "torch.pairs": lambda batch: pairs.rgcn(pairs.Pairs(*batch, nodes, 30), layer, x),
+        "ours": lambda batch: layer(x, *batch), "torch.pairs": lambda batch: pairs.rgcn(pairs.Pairs(batch[0], batch[1], nodes, 30), layer, x),
     }  # fmt: skip
     if args.with_pyg:
         other = layer.original()
@@ -277,21 +274,13 @@ def main() -> None:
     if args.dry:
         args.scale, args.each, args.graphs = 0.02, 0.01, "aifb,fb15k"
     torch.set_num_threads(1)
-    args.out.mkdir(parents=True, exist_ok=True)
-    with (args.out / "rows.jsonl").open("a" if args.append else "w") as file:
-
-        def write(row: dict[str, Any]) -> None:
-            print(json.dumps(row), flush=True)
-            file.write(json.dumps(row) + "\n")
-            file.flush()
-
+    with rows_file(args.out, append=args.append) as write:
         write({"table": "machine", "torch": torch.__version__, "load": os.getloadavg()[0]})
         for part in args.parts.split(","):
             try:
                 PARTS[part](args, write)
             except Exception as problem:
-                traceback.print_exc()
-                write({"table": "failures", "part": part, "note": f"{type(problem).__name__}: {str(problem)[:300]}"})
+                write({"table": "failures", "part": part, "note": note_of(problem)})
 
 
 if __name__ == "__main__":

@@ -9,9 +9,7 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from typing import Any
 import torch
 
 from benchmarks.rgnn.forward_training import Clock, bandwidth
+from benchmarks.rgnn.noted import note_of, rows_file, timed_from
 from warpwright.domains.rgnn.emit import dense
 from warpwright.domains.rgnn.emit.dense import Schedule
 from warpwright.domains.rgnn.emit.own import outer
@@ -63,18 +62,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--dry", action="store_true")
     args = parser.parse_args(argv)
     started, device = time.time(), torch.device("cpu" if args.dry or not torch.cuda.is_available() else "cuda")
-    args.out.mkdir(parents=True, exist_ok=True)
     clock = Clock(device, 0.02)
     copy = bandwidth(clock)
     torch.manual_seed(0)
     weight, bias = torch.randn(64, 64, device=device), torch.randn(64, device=device)
-    with (args.out / "rows.jsonl").open("w") as file:
-
-        def write(row: dict[str, Any]) -> None:
-            print(f"{time.time() - started:5.1f} s", json.dumps(row), flush=True)
-            file.write(json.dumps(row) + "\n")
-            file.flush()
-
+    with rows_file(args.out, timed_from(started)) as write:
         write({"table": "machine", "copy_tb_s": copy / 1e12, "torch": torch.__version__})
         for name, rows in ROWS.items():
             x, g = (torch.randn(1000 if args.dry else rows, 64, device=device) for _ in range(2))
@@ -93,8 +85,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                     row["error"] = max((float((a.double() - b).norm() / b.norm()) for a, b in pairs), default=None)
                     row["ms"] = clock.time(call)[0]
                 except Exception as problem:
-                    traceback.print_exc()
-                    row["note"] = f"{type(problem).__name__}: {str(problem)[:300]}"
+                    row["note"] = note_of(problem)
                 write(row)
 
 

@@ -31,7 +31,7 @@ import torch
 import torch.nn.functional as F
 
 import warpwright.rgnn
-from benchmarks.rgnn.noted import noted
+from benchmarks.rgnn.noted import noted, rows_file
 
 Loss = Callable[[Any], torch.Tensor]
 
@@ -373,10 +373,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.dry:
         args.steps, args.gpu = 2, False
     device = torch.device("cuda" if args.gpu else "cpu")
-    args.out.mkdir(parents=True, exist_ok=True)
-    with (args.out / "rows.jsonl").open("w") as file:
+    with rows_file(args.out) as write:
         for name in args.only.split(","):
-            noted(file, {"table": "foreign", "model": name}, partial(_loaded_row, args, name, device))
+            noted(write, {"table": "foreign", "model": name}, partial(_loaded_row, args, name, device))
 
 
 if __name__ == "__main__":

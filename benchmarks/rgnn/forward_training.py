@@ -13,12 +13,10 @@ from __future__ import annotations
 import argparse
 import functools
 import gc
-import json
 import re
 import statistics
 import sys
 import time
-import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -27,6 +25,7 @@ from typing import Any
 import torch
 
 from benchmarks.rgnn import pairs
+from benchmarks.rgnn.noted import Row, note_of, rows_file
 from warpwright.domains.rgnn import synth
 from warpwright.domains.rgnn.emit.triton.tuning import Tuning
 from warpwright.domains.rgnn.nn.common import typed_index
@@ -36,6 +35,7 @@ from warpwright.rgnn import HGTConv, RGATConv, RGCNConv
 STARTED = time.time()
 
 Run = Callable[[torch.Tensor], torch.Tensor]
+Layer = RGCNConv | RGATConv | HGTConv
 
 OURS = {"ours": Options()}
 VARIANTS = {
@@ -102,12 +102,11 @@ def bandwidth(clock: Clock) -> float:
     return 2 * source.nbytes / (clock.time(lambda: target.copy_(source))[0] * 1e-3)
 
 
-def layer_of(model: str, graph: synth.Synthetic, d: int, device: torch.device) -> torch.nn.Module:
+def layer_of(model: str, graph: synth.Synthetic, d: int, device: torch.device) -> Layer:
     """Return our layer for a model."""
     torch.manual_seed(0)
     relations = len(graph.relations)
-    kinds = graph.hetero()[:2] if model == "hgt" else None
-    layer = RGCNConv(d, d, relations) if model == "rgcn" else RGATConv(d, d, relations) if model == "rgat" else HGTConv(d, d, kinds)  # type: ignore[arg-type]
+    layer: Layer = HGTConv(d, d, graph.hetero()[:2]) if model == "hgt" else (RGCNConv if model == "rgcn" else RGATConv)(d, d, relations)
     return layer.to(device)
 
 
@@ -289,7 +288,7 @@ def bench(args: argparse.Namespace, name: str, model: str, clock: Clock, copy: f
             write(row | {"note": "not run: out of time"})
             continue
         try:
-            layer.options = chosen  # type: ignore[assignment]
+            layer.options = chosen
             module, run = found[kind]
             if wanted is not None and kind != "pyg":
                 row["error"], row["error_in"] = error(gradients(module, run, x, weights), wanted)
@@ -297,9 +296,8 @@ def bench(args: argparse.Namespace, name: str, model: str, clock: Clock, copy: f
         except torch.OutOfMemoryError as problem:
             row["note"] = f"out of memory: {str(problem)[:80]}"
         except Exception as problem:
-            traceback.print_exc()
-            row["note"] = f"{type(problem).__name__}: {str(problem)[:300]}"
-        layer.options = Options()  # type: ignore[assignment]
+            row["note"] = note_of(problem)
+        layer.options = Options()
         write(row)
         clock.clean()
     if clock.on_gpu and p.edges < 1_000_000 and time.time() - STARTED < args.seconds:
@@ -307,8 +305,7 @@ def bench(args: argparse.Namespace, name: str, model: str, clock: Clock, copy: f
         try:
             row |= captured(clock, *found["ours"], x, weights)
         except Exception as problem:
-            traceback.print_exc()
-            row["note"] = f"{type(problem).__name__}: {str(problem)[:300]}"
+            row["note"] = note_of(problem)
         write(row)
         clock.clean()
 
@@ -323,6 +320,18 @@ def summary(row: dict[str, Any]) -> dict[str, Any]:
         short[f"{name} GB"] = f"{row[f'{name}_gb']:.3g}" if f"{name}_gb" in row else ""
     short["error"] = f"{row['error']:.1e}" if "error" in row else ""
     return short | {"note": row.get("note", "").split(".")[0][:60]}
+
+
+SHOWN = (
+    "error", "error_in", "forward_ms", "training_ms", "forward_gb", "training_gb", "forward_floor_ms", "training_floor_ms", "index_ms", "note",
+)  # fmt: skip
+
+
+def _short(row: Row) -> str:
+    if "implementation" not in row:
+        return ""
+    text = " ".join(f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}" for name, value in row.items() if name in SHOWN)
+    return f"{time.time() - STARTED:6.1f}s {row['graph']:8s} {row['model']:5s} {row['implementation']:22s} {text}"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -350,20 +359,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         args.scale, args.each = 0.002, 0.01
     device = torch.device("cpu" if args.dry or not torch.cuda.is_available() else "cuda")
     torch.backends.cuda.matmul.allow_tf32 = False
-    args.out.mkdir(parents=True, exist_ok=True)
     clock = Clock(device, args.each)
-    with (args.out / "rows.jsonl").open("w") as file:
+    with rows_file(args.out, _short) as put:
 
-        def write(row: dict[str, Any]) -> None:
-            file.write(json.dumps(row) + "\n")
+        def write(row: Row) -> None:
+            put(row)
             if row["table"] == "times":
-                file.write(json.dumps(summary(row)) + "\n")
-            file.flush()
-            if "implementation" in row:
-                text = " ".join(f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}" for key, value in row.items()
-                                if key in {"error", "error_in", "forward_ms", "training_ms", "forward_gb", "training_gb", "forward_floor_ms",
-                                           "training_floor_ms", "index_ms", "note"})  # fmt: skip
-                print(f"{time.time() - STARTED:6.1f}s {row['graph']:8s} {row['model']:5s} {row['implementation']:22s} {text}", flush=True)
+                put(summary(row))
 
         copy = bandwidth(clock)
         machine = torch.cuda.get_device_name() if clock.on_gpu else "cpu"
@@ -373,8 +375,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                 try:
                     bench(args, name, model, clock, copy, write)
                 except Exception as problem:
-                    traceback.print_exc()
-                    write({"table": "failures", "graph": name, "model": model, "note": f"{type(problem).__name__}: {str(problem)[:300]}"})
+                    write({"table": "failures", "graph": name, "model": model, "note": note_of(problem)})
                 clock.clean()
 
 

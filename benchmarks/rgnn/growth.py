@@ -10,10 +10,8 @@ which `index_gb` is. HGT ends at 1e7 edges.
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import time
-import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from typing import Any
 import torch
 
 from benchmarks.rgnn.forward_training import Clock, layer_of, measure, of_one_tensor
+from benchmarks.rgnn.noted import note_of, rows_file, timed_from
 from warpwright.domains.rgnn import synth
 
 EDGES = (10_000, 100_000, 1_000_000, 10_000_000, 100_000_000)
@@ -82,9 +81,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         return
     started, device = time.time(), torch.device("cpu" if args.dry or not torch.cuda.is_available() else "cuda")
     torch.backends.cuda.matmul.allow_tf32 = False
-    args.out.mkdir(parents=True, exist_ok=True)
     clock = Clock(device, 0.02)
-    with (args.out / "rows.jsonl").open("w") as file:
+    with rows_file(args.out, timed_from(started)) as write:
         for edges in sizes:
             for model in args.models.split(","):
                 row: dict[str, Any] = {"table": "growth", "layer": model, "edges": edges}
@@ -93,12 +91,9 @@ def main(argv: Sequence[str] | None = None) -> None:
                 try:
                     row = grown(clock, model, edges)
                 except Exception as problem:
-                    traceback.print_exc()
-                    row["note"] = f"{type(problem).__name__}: {str(problem)[:200]}"
+                    row["note"] = note_of(problem)
                 clock.clean()
-                print(f"{time.time() - started:5.1f} s", json.dumps(row), flush=True)
-                file.write(json.dumps(row) + "\n")
-                file.flush()
+                write(row)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.rgnn.noted import noted
+from benchmarks.rgnn.noted import noted, rows_file
 from warpwright.domains.rgnn.emit.own import kinds
 from warpwright.domains.rgnn.emit.triton import direct
 from warpwright.domains.rgnn.nn.common import typed_index
@@ -35,8 +35,8 @@ def types_of_launches(device: torch.device) -> Answers:
     import triton
     import triton.language as tl
 
-    @triton.jit
-    def moved(x, y, count, SIZE: tl.constexpr):  # type: ignore[no-untyped-def]
+    @triton.jit  # type: ignore[untyped-decorator]
+    def moved(x: Any, y: Any, count: Any, SIZE: tl.constexpr) -> None:
         at = tl.arange(0, SIZE)
         tl.store(y + at, tl.load(x + at, mask=at < count), mask=at < count)
 
@@ -142,12 +142,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--dry", action="store_true")
     args = parser.parse_args(argv)
     device = torch.device("cpu" if args.dry or not torch.cuda.is_available() else "cuda")
-    args.out.mkdir(parents=True, exist_ok=True)
-    with (args.out / "rows.jsonl").open("w") as file:
+    with rows_file(args.out) as write:
         for name, check in CHECKS.items():
             if device.type == "cpu" and check is not edges_at_one_look:
                 continue
-            noted(file, {"table": "kept", "check": name}, partial(_counted, check, device))
+            noted(write, {"table": "kept", "check": name}, partial(_counted, check, device))
 
 
 if __name__ == "__main__":

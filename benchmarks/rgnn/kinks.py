@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-import json
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ import torch.nn.functional as F
 
 from benchmarks.rgnn import pairs
 from benchmarks.rgnn.forward_training import Clock, gradients, layer_of
+from benchmarks.rgnn.noted import rows_file, timed_from
 from warpwright.domains.rgnn import synth
 
 
@@ -79,16 +79,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     started, device = time.time(), torch.device("cpu" if args.dry or not torch.cuda.is_available() else "cuda")
     torch.backends.cuda.matmul.allow_tf32 = False
-    args.out.mkdir(parents=True, exist_ok=True)
     clock = Clock(device, 0.0)
-    with (args.out / "rows.jsonl").open("w") as file:
+    with rows_file(args.out, timed_from(started)) as write:
         for name in args.graphs.split(","):
             if time.time() - started > args.seconds:
                 break
             for row in compared(name, device, args.dry, clock):
-                print(f"{time.time() - started:5.1f} s", json.dumps(row), flush=True)
-                file.write(json.dumps(row) + "\n")
-                file.flush()
+                write(row)
             clock.clean()
 
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -30,11 +29,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmarks.rgnn.breakdown import Filled
 from benchmarks.rgnn.forward_training import layer_of
+from benchmarks.rgnn.noted import rows_file
 from warpwright.domains.rgnn import plan, synth
 from warpwright.domains.rgnn.emit.gpu import Rows
 from warpwright.domains.rgnn.emit.launch import Runner
 from warpwright.domains.rgnn.nn import replay
-from warpwright.domains.rgnn.nn.replay import AFTER, Replays
+from warpwright.domains.rgnn.nn.launches import AFTER
+from warpwright.domains.rgnn.nn.replay import Replays
 from warpwright.domains.rgnn.plan import Options
 
 NARROW = 8
@@ -201,8 +202,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--dry", action="store_true", help="tiny graphs")
     args = parser.parse_args(argv)
     torch.set_num_threads(1)
-    args.out.mkdir(parents=True, exist_ok=True)
-    with (args.out / "rows.jsonl").open("w") as file:
+    with rows_file(args.out) as write:
         for graph in args.graphs.split(","):
             for model in args.models.split(","):
                 calls, narrow = Calls(graph, model, 0.05 if args.dry else 1.0), Calls(graph, model, 0.02, NARROW)
@@ -212,9 +212,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                     row |= counts(calls, what, False) | {f"replayed {name}": replayed[name] for name in ("launches", "calls")}
                     row["host us"] = round(host_us(narrow, what, args.rounds))
                     row["nothing us"] = round(host_us(narrow, "nothing", args.rounds)) if what == "step" else ""
-                    print(json.dumps(row), flush=True)
-                    file.write(json.dumps(row) + "\n")
-                    file.flush()
+                    write(row)
 
 
 if __name__ == "__main__":

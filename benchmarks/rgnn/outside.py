@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import io
 import itertools
-import json
 import re
 import statistics
 import sys
@@ -26,6 +25,7 @@ from typing import Any
 
 import torch
 
+from benchmarks.rgnn.noted import note_of, rows_file
 from warpwright.domains.rgnn import loaders, synth
 
 AIFB_NODES = 8284
@@ -197,17 +197,15 @@ def main() -> None:
     for name, given in found.items():
         setattr(published, name, given)
     sys.modules.setdefault("tqdm", types.ModuleType("tqdm")).__dict__.setdefault("tqdm", lambda x: x)
-    args.out.mkdir(parents=True, exist_ok=True)
-    with (args.out / "rows.jsonl").open("w") as file:
+    with rows_file(args.out) as write:
         for script in SCRIPTS:
             if args.only not in script.path:
                 continue
             try:
                 row = row_of(script, args.scripts, sources, args.epochs)
             except Exception as problem:
-                row = {"table": "failures", "script": script.path, "note": f"{type(problem).__name__}: {str(problem)[:300]}"}
-            print(json.dumps(row), flush=True)
-            file.write(json.dumps(row) + "\n")
+                row = {"table": "failures", "script": script.path, "note": note_of(problem)}
+            write(row)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ processes, as it is and accelerated: losses, the median time of a step or epoch,
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import resource
 import statistics
@@ -37,6 +36,7 @@ import torch.nn.functional as F
 
 import warpwright.rgnn
 from benchmarks.rgnn.foreign import ends
+from benchmarks.rgnn.noted import rows_file
 
 Train = Callable[[], float]
 CPU = torch.device("cpu")
@@ -210,12 +210,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.one:
         one(args.one, args.accelerated, args.steps, args.out, args.double)
         return
-    args.out.mkdir(parents=True, exist_ok=True)
-    with (args.out / "rows.jsonl").open("w") as file:
+    with rows_file(args.out) as write:
         for name in args.only.split(","):
             row = {"table": "published", "script": name} | row_of(name, args)
-            print(json.dumps(row), flush=True)
-            file.write(json.dumps(row) + "\n")
+            write(row)
 
 
 if __name__ == "__main__":

@@ -19,9 +19,7 @@ from __future__ import annotations
 
 import argparse
 import functools
-import json
 import time
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -29,6 +27,7 @@ import torch
 
 from benchmarks.rgnn import batches, forward_training
 from benchmarks.rgnn.forward_training import Clock
+from benchmarks.rgnn.noted import note_of, rows_file
 from warpwright.domains.rgnn import synth
 from warpwright.rgnn import RGATConv, RGCNConv
 
@@ -46,7 +45,7 @@ def compiled(out: Path, dry: list[str]) -> None:
     graph = synth.synthetic("fb15k", 0.02 if dry else 1.0, device)
     relations = len(graph.relations)
     torch.manual_seed(0)
-    first, second, third = (layer.to(device) for layer in (RGCNConv(64, 64, relations), RGATConv(64, 64, relations), RGCNConv(64, 16, relations)))
+    first, second, third = RGCNConv(64, 64, relations).to(device), RGATConv(64, 64, relations).to(device), RGCNConv(64, 16, relations).to(device)
     x = torch.randn(graph.count, 64, device=device, requires_grad=True)
     parameters = [x, *first.parameters(), second.weight, second.q, second.k, *third.parameters()]
 
@@ -62,14 +61,12 @@ def compiled(out: Path, dry: list[str]) -> None:
         return list(torch.autograd.grad(loss, parameters))
 
     wanted = step(model)
-    out.mkdir(parents=True, exist_ok=True)
-    with (out / "rows.jsonl").open("w") as file:
+    with rows_file(out) as write:
         for name, function in (("as it is", model), ("torch.compile", whole)):
             pairs = zip(step(function), wanted, strict=True)
             row = {"table": "compiled", "model": name, "difference": max(float((a - b).norm() / b.norm().clamp(min=1e-12)) for a, b in pairs)}
             row["training_ms"] = clock.time(functools.partial(step, function))[0]
-            print(json.dumps(row), flush=True)
-            file.write(json.dumps(row) + "\n")
+            write(row)
 
 
 PARTS: dict[str, Part] = {
@@ -107,10 +104,8 @@ def main() -> None:
         try:
             PARTS[name](args.out / name, ["--dry"] if args.dry else [])
         except Exception as problem:
-            traceback.print_exc()
-            (args.out / name).mkdir(parents=True, exist_ok=True)
-            with (args.out / name / "rows.jsonl").open("a") as file:
-                file.write(json.dumps({"table": "failures", "part": name, "note": f"{type(problem).__name__}: {str(problem)[:300]}"}) + "\n")
+            with rows_file(args.out / name, append=True) as write:
+                write({"table": "failures", "part": name, "note": note_of(problem)})
         print(f"{name}: {time.time() - begun:.1f} s", flush=True)
 
 

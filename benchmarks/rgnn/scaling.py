@@ -37,15 +37,14 @@ import time
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch.distributed as dist
 
 from benchmarks.rgnn import shares
+from benchmarks.rgnn.noted import Row, rows_file
 from warpwright.reports import plots
 
-Row = dict[str, Any]
 CELLS = "check,am:rgcn,beyond:rgcn,mag:rgcn,am:rgat,am:hgt,mag:rgat,mag:hgt,wikikg2:rgcn,wikikg2:rgat,wikikg2:hgt,beyond:rgat"
 HELD, LESS = 0.75, 0.55
 """Of a card's free memory, what `beyond` may take by the first try: the allocator's gaps are the rest. Where that fails, what it may take then."""
@@ -122,9 +121,8 @@ def row_of(cell: str, gpus: int) -> Row:
 
 def write(folder: Path, row: Row) -> None:
     """Append a row."""
-    with (folder / "rows.jsonl").open("a") as file:
-        file.write(json.dumps(row) + "\n")
-    print(json.dumps(row), flush=True)
+    with rows_file(folder, append=True) as put:
+        put(row)
 
 
 def written(folder: Path, begun: float) -> list[Row]:

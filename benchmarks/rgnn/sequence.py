@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import time
-import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,8 @@ from typing import Any
 import torch
 
 from benchmarks.rgnn.forward_training import Clock, layer_of
+from benchmarks.rgnn.noted import Row, note_of, rows_file, timed_from
+from benchmarks.rgnn.profiled import in_order
 from benchmarks.rgnn.steps import step_of
 from warpwright.domains.rgnn import synth
 from warpwright.rgnn import captured
@@ -34,17 +34,13 @@ def sequence(name: str, model: str, clock: Clock, scale: float) -> dict[str, Any
     step = captured(layer, step_of(model, layer, graph, device)[1])
     for _ in range(8 if clock.on_gpu else 1):
         step()
-    kind = torch.profiler.ProfilerActivity.CUDA if clock.on_gpu else torch.profiler.ProfilerActivity.CPU
-    with torch.profiler.profile(activities=[kind]) as profile:
-        step()
-        if clock.on_gpu:
-            torch.cuda.synchronize()
-    events = [e for e in profile.events() or () if not clock.on_gpu or e.device_type == torch.autograd.DeviceType.CUDA]
-    events.sort(key=lambda e: e.time_range.start)
-    gaps = [0.0, *(after.time_range.start - e.time_range.end for e, after in itertools.pairwise(events))]
-    shown = [[e.name[:90], round(e.time_range.end - e.time_range.start, 2), round(gap, 2)] for e, gap in zip(events, gaps, strict=False)]
-    row = {"table": "sequence", "graph": name, "layer": model, "recorded": step.recorded is not None, "count": len(events)}
+    shown = in_order(step, clock.on_gpu, 90)
+    row = {"table": "sequence", "graph": name, "layer": model, "recorded": step.recorded is not None, "count": len(shown)}
     return row | {"us": round(sum(us for _, us, _ in shown), 1), "ms": clock.time(step)[0], "kernels": shown[:400]}
+
+
+def _short(row: Row) -> str:
+    return " ".join(f"{name}={value}" for name, value in row.items() if name != "kernels")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -59,20 +55,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     device = torch.device("cpu" if args.dry or not torch.cuda.is_available() else "cuda")
     torch.backends.cuda.matmul.allow_tf32 = False
-    args.out.mkdir(parents=True, exist_ok=True)
     clock = Clock(device, 0.001 if args.dry else 0.05)
-    with (args.out / "rows.jsonl").open("w") as file:
+    with rows_file(args.out, timed_from(started, _short)) as write:
         for name, model in itertools.product(args.graphs.split(","), args.models.split(",")):
             if time.time() - started > args.seconds:
                 continue
             try:
                 row = sequence(name, model, clock, 100 / sum(synth.SPECS[name].nodes) if args.dry else 1.0)
             except Exception as problem:
-                traceback.print_exc()
-                row = {"table": "failures", "graph": name, "layer": model, "note": f"{type(problem).__name__}: {str(problem)[:300]}"}
-            print(f"{time.time() - started:5.1f} s", *(f"{k}={v}" for k, v in row.items() if k != "kernels"), flush=True)
-            file.write(json.dumps(row) + "\n")
-            file.flush()
+                row = {"table": "failures", "graph": name, "layer": model, "note": note_of(problem)}
+            write(row)
 
 
 if __name__ == "__main__":

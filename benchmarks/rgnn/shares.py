@@ -15,13 +15,13 @@ import torch
 import torch.distributed as dist
 
 from benchmarks.rgnn.forward_training import layer_of, of_one_tensor
+from benchmarks.rgnn.noted import Row
+from benchmarks.rgnn.profiled import on_device
 from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn import synth
 from warpwright.domains.rgnn.nn.rgat import RGATConv
 from warpwright.domains.rgnn.nn.rgcn import RGCNConv
 from warpwright.domains.rgnn.partition import Part, Parted, sum_gradients
-
-Row = dict[str, Any]
 
 WIDTH, CALLS, REPEATS = 64, 8, 3
 SLOW = 400.0
@@ -276,7 +276,7 @@ def beside(share: Share, meter: Meter) -> Row:
         meter.wait()
     if profile is None:
         return {}
-    events = [e for e in profile.events() or () if e.device_type == torch.autograd.DeviceType.CUDA]  # type: ignore[attr-defined]
+    events = on_device(profile.events() or ())
     messages, others = ([(e.time_range.start, e.time_range.end) for e in events if ("nccl" in e.name.lower()) is nccl] for nccl in (True, False))
     return {"profiled_messages_us": total(joined(messages)), "profiled_hidden_us": total(common_to(joined(messages), joined(others)))}
 

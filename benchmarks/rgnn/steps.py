@@ -13,9 +13,7 @@ vector: the gradient of a single number (a relation's prior) may cancel to nothi
 from __future__ import annotations
 
 import argparse
-import json
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,9 +21,10 @@ from typing import Any
 import torch
 
 from benchmarks.rgnn.forward_training import Clock, error, layer_of
+from benchmarks.rgnn.noted import note_of, rows_file, timed_from
 from warpwright.domains.rgnn import synth, tensors
 from warpwright.domains.rgnn.emit.triton.tuning import DEFAULT, Tuning
-from warpwright.domains.rgnn.nn.steps import AFTER
+from warpwright.domains.rgnn.nn.launches import AFTER
 from warpwright.domains.rgnn.plan import Options
 from warpwright.domains.rgnn.sorting import counting
 from warpwright.rgnn import captured
@@ -83,13 +82,13 @@ def rows(
     graph = synth.synthetic(name, scale, clock.device)
     layer = layer_of(model, graph, 64, clock.device)
     leaves, step, _ = step_of(model, layer, graph, clock.device)
-    layer.options = Options(attend=False)  # type: ignore[assignment]
+    layer.options = Options(attend=False)
     common = {"table": "steps", "graph": name, "layer": model, "attend": attend, "longest": counting.SHORT}
     common |= {"many": tuning.many, "doubles": tuning.doubles}
     wanted = {key: x.clone() for key, x in seen(layer, leaves, step()).items()}
     found = []
     for label in labels:
-        layer.options = Options(replay=label == "recorded layers", attend=attend or None, tuning=tuning)  # type: ignore[assignment]
+        layer.options = Options(replay=label == "recorded layers", attend=attend or None, tuning=tuning)
         whole: Any = captured(layer, step) if label == "recorded whole" else step
 
         def forward(whole: Any = whole) -> Any:
@@ -128,12 +127,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     device = torch.device("cpu" if args.dry or not torch.cuda.is_available() else "cuda")
     torch.backends.cuda.matmul.allow_tf32 = False
     counting.SHORT = args.longest  # read when a graph's index is made
-    args.out.mkdir(parents=True, exist_ok=True)
     tuning = Tuning(many=args.many, doubles=not args.float32)
     clock = Clock(device, 0.01 if args.dry else 0.1)
     tensors.awaited(torch.empty(0, device=device), 30.0)
     started = time.time()
-    with (args.out / "rows.jsonl").open("w") as file:
+    with rows_file(args.out, timed_from(started)) as write:
         for model in args.models.split(","):
             for name in args.graphs.split(","):
                 if time.time() - started > args.seconds:
@@ -142,12 +140,9 @@ def main(argv: Sequence[str] | None = None) -> None:
                     scale = 0.05 * 1e4 / sum(synth.SPECS[name].nodes) if args.dry else 1.0
                     found = rows(name, model, clock, scale, args.attend, LABELS[2:] if args.whole else LABELS, tuning)
                 except Exception as problem:
-                    traceback.print_exc()
-                    found = [{"table": "failures", "graph": name, "layer": model, "note": f"{type(problem).__name__}: {str(problem)[:300]}"}]
+                    found = [{"table": "failures", "graph": name, "layer": model, "note": note_of(problem)}]
                 for row in found:
-                    print(f"{time.time() - started:5.1f} s", json.dumps(row), flush=True)
-                    file.write(json.dumps(row) + "\n")
-                file.flush()
+                    write(row)
 
 
 if __name__ == "__main__":

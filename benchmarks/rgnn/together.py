@@ -14,10 +14,8 @@ from __future__ import annotations
 
 import argparse
 import functools
-import json
 import multiprocessing
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -29,9 +27,11 @@ import torch
 from benchmarks.rgnn import pairs
 from benchmarks.rgnn.breakdown import each_kernel
 from benchmarks.rgnn.forward_training import Clock, bandwidth, error, gradients, layer_of, measure, measure_parts, runs
+from benchmarks.rgnn.noted import Row, note_of, rows_file, timed_from
 from warpwright.domains.rgnn import synth
 from warpwright.domains.rgnn.emit.triton.tuning import Tuning
-from warpwright.domains.rgnn.nn.replay import AFTER, Replays
+from warpwright.domains.rgnn.nn.launches import AFTER
+from warpwright.domains.rgnn.nn.replay import Replays
 from warpwright.domains.rgnn.plan import Options
 
 LARGE = ("mag", "wikikg2", "am", "biokg")
@@ -87,7 +87,7 @@ def prepared(name: str, model: str, args: argparse.Namespace, device: torch.devi
     layer = layer_of(model, graph, 64, device)
     x = torch.randn(graph.count, 64, device=device, requires_grad=True)
     found = runs(model, layer, graph, p, name not in LARGE and find_spec("torch_geometric") is not None)
-    layer.options = Options(replay=False)  # type: ignore[assignment]
+    layer.options = Options(replay=False)
     weights = torch.randn_like(found["ours"][1](x).detach())
     floors = [b / COPY * 1e3 for b in pairs.floor_bytes(p, 64, model)]
     common = {
@@ -102,11 +102,11 @@ def prepared(name: str, model: str, args: argparse.Namespace, device: torch.devi
     run = runs(model, wide, graph, p, False)["torch.pairs"][1]
     if cell.small:
         cell.wanted = gradients(wide, run, x.double(), weights)
-        layer.replays, layer.options = Replays(), Options(replay=True)  # type: ignore[assignment]
+        layer.replays, layer.options = Replays(), Options(replay=True)
         for _ in range(AFTER + 3):
             seen = gradients(layer, found["ours"][1], x, weights)
         cell.errors["ours"] = error(seen, cell.wanted)
-        layer.options = Options(replay=False)  # type: ignore[assignment]
+        layer.options = Options(replay=False)
         cell.errors["ours: launches"] = error(gradients(layer, found["ours"][1], x, weights), cell.wanted)
         cell.errors["torch.pairs"] = error(gradients(layer, found["torch.pairs"][1], x, weights), cell.wanted)
         return cell
@@ -118,7 +118,7 @@ def prepared(name: str, model: str, args: argparse.Namespace, device: torch.devi
     others = {f"ours: {label}": options for label, (options, graphs, models) in VARIANTS.items() if name in graphs and model in models}
     for label, options in ({"ours": Options()} | others).items():
         if label == "ours" or time.time() - args.started < args.prepare - LAST:
-            layer.options = options  # type: ignore[assignment]
+            layer.options = options
             cell.chosen[label] = options
             cell.errors[label] = error(gradients(layer, found["ours"][1], x, weights), wanted)
             with torch.no_grad():
@@ -160,8 +160,7 @@ def timed(cell: Cell, clock: Clock, write: Callable[[dict[str, Any]], None], own
                 else:
                     row |= measure(clock, module, run, cell.x, cell.weights)
         except Exception as problem:
-            traceback.print_exc()
-            row["note"] = f"{type(problem).__name__}: {str(problem)[:300]}"
+            row["note"] = note_of(problem)
         write(row)
 
 
@@ -198,8 +197,7 @@ def worker(name: str, models: Sequence[str], args: argparse.Namespace, alone: An
         try:
             cells.append(patiently(lambda model=model: prepared(name, model, args, device, alone), clock))  # type: ignore[misc]
         except Exception as problem:
-            traceback.print_exc()
-            failures.append({"table": "failures", "graph": name, "model": model, "note": f"{type(problem).__name__}: {str(problem)[:300]}"})
+            failures.append({"table": "failures", "graph": name, "model": model, "note": note_of(problem)})
     clock.clean()
     pipe.send(failures)
     while (part := pipe.recv()) is not None:
@@ -221,8 +219,7 @@ def worker(name: str, models: Sequence[str], args: argparse.Namespace, alone: An
                     module, run = cell.found["torch.pairs"]
                     rows.append(cell.common | {"implementation": "torch.pairs"} | measure(clock, module, run, cell.x, cell.weights))
         except Exception as problem:
-            traceback.print_exc()
-            rows.append({"table": "failures", "graph": name, "note": f"{part}: {type(problem).__name__}: {str(problem)[:300]}"})
+            rows.append({"table": "failures", "graph": name, "note": f"{part}: {note_of(problem)}"})
         clock.clean()
         pipe.send(rows)
 
@@ -241,22 +238,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--dry", action="store_true", help="tiny graphs on the CPU")
     args = parser.parse_args(argv)
     args.started, scale = started, 1.0
-    args.out.mkdir(parents=True, exist_ok=True)
     context = multiprocessing.get_context("spawn")
     alone, models = context.Lock(), args.models.split(",")
     jobs = [(g, [m]) for g in args.graphs.split(",") if g in LARGE for m in models] + [(g, models) for g in args.graphs.split(",") if g not in LARGE]
     ready = []
-    with (args.out / "rows.jsonl").open("w") as file:
+    with rows_file(args.out, timed_from(started, _short)) as put:
 
         def write(rows: list[dict[str, Any]]) -> None:
             nonlocal scale
             for row in rows:
                 scale = COPY / row["bytes_per_second"] if row["table"] == "copy" else scale
                 row |= {key: row[key] * scale for key in ("forward_floor_ms", "training_floor_ms") if key in row}
-                shown = (v if isinstance(v, str) else f"{k}={v:.4g}" for k, v in row.items() if k not in COMMON and isinstance(v, (str, float)))
-                print(f"{time.time() - started:5.1f} s", *shown, flush=True)
-                file.write(json.dumps(row) + "\n")
-            file.flush()
+                put(row)
 
         pipes = []
         for name, own in jobs:
@@ -305,6 +298,12 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 COMMON = frozenset({"table", "d", "nodes", "edges", "relations", "source_pairs", "target_pairs"})
+
+
+def _short(row: Row) -> str:
+    shown = {name: value for name, value in row.items() if name not in COMMON and isinstance(value, str | float)}
+    return " ".join(value if isinstance(value, str) else f"{name}={value:.4g}" for name, value in shown.items())
+
 
 if __name__ == "__main__":
     main()

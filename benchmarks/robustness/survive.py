@@ -13,7 +13,6 @@ import argparse
 import json
 import os
 import subprocess
-import sys
 import time
 import traceback
 from dataclasses import replace
@@ -21,11 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "helpers"))
-
-import corpus
-from survivors import GPU_SURVIVORS, SURVIVORS
-
+from benchmarks.verifier.programs import corpus, survivors
 from warpwright.base import Source
 from warpwright.timing.facts import device_facts
 from warpwright.verifier import verify
@@ -85,7 +80,7 @@ def main() -> None:
         print(json.dumps(row), flush=True)
 
     limits = LIMITS if chosen.device == "cpu" else replace(LIMITS, memory_bytes=24 << 30)  # CUDA's libraries count
-    programs = SURVIVORS if chosen.device == "cpu" else GPU_SURVIVORS
+    programs = survivors.SURVIVORS if chosen.device == "cpu" else survivors.GPU_SURVIVORS
     names = chosen.only.split(",") if chosen.only else list(programs)
     task, honest = corpus.task("relu"), corpus.read(corpus.HERE / "honest" / "value_memo.py").source
     write({"part": "conditions", "when": datetime.now(UTC).isoformat(timespec="seconds"), **device_facts(chosen.device)})

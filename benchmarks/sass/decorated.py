@@ -29,8 +29,8 @@ from warpwright.targets.cubin.judging import interval
 LAUNCHES, ROUNDS = 50, 40
 
 
-@triton.jit
-def softmax(x, y, columns, WIDE: tl.constexpr):
+@triton.jit  # type: ignore[untyped-decorator]
+def softmax(x: Any, y: Any, columns: Any, WIDE: tl.constexpr) -> None:
     """Write the softmax of each row."""
     row, here = tl.program_id(0), tl.arange(0, WIDE)
     values = tl.load(x + row * columns + here, mask=here < columns, other=-float("inf"))
@@ -38,8 +38,8 @@ def softmax(x, y, columns, WIDE: tl.constexpr):
     tl.store(y + row * columns + here, powers / tl.sum(powers, 0), mask=here < columns)
 
 
-@triton.jit
-def normalised(x, y, weight, columns, WIDE: tl.constexpr):
+@triton.jit  # type: ignore[untyped-decorator]
+def normalised(x: Any, y: Any, weight: Any, columns: Any, WIDE: tl.constexpr) -> None:
     """Write each row with mean 0 and variance 1, times the weights."""
     row, here = tl.program_id(0), tl.arange(0, WIDE)
     values = tl.load(x + row * columns + here, mask=here < columns, other=0.0)
@@ -48,8 +48,8 @@ def normalised(x, y, weight, columns, WIDE: tl.constexpr):
     tl.store(y + row * columns + here, apart * scale * tl.load(weight + here, mask=here < columns), mask=here < columns)
 
 
-@triton.jit
-def attraction(x, y, mass, forces, count, SIZE: tl.constexpr, STEP: tl.constexpr):
+@triton.jit  # type: ignore[untyped-decorator]
+def attraction(x: Any, y: Any, mass: Any, forces: Any, count: Any, SIZE: tl.constexpr, STEP: tl.constexpr) -> None:
     """Write the forces between bodies in a plane."""
     here = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
     own_x, own_y = tl.load(x + here), tl.load(y + here)

@@ -45,8 +45,9 @@ def flags_of(text: str) -> Flags:
     """Return the flags that print as a text."""
     patterns = {"level": r"-O(\d)", "blocks": r"minnctapersm (\d+)", "unroll": r"unroll (\d+)"}
     names = {"caching": r"-dlcm=(\w+)", "stores": r"-dscm=(\w+)", "ptxas": r"ptxas ([\d.]+)"}
-    numbers = {name: int(match[1]) for name, pattern in patterns.items() if (match := re.search(pattern, text))}
-    return replace(PLAIN, **numbers, **{name: match[1] for name, pattern in names.items() if (match := re.search(pattern, text))})
+    said: dict[str, Any] = {name: int(match[1]) for name, pattern in patterns.items() if (match := re.search(pattern, text))}
+    said |= {name: match[1] for name, pattern in names.items() if (match := re.search(pattern, text))}
+    return replace(PLAIN, **said)
 
 
 def accepted(run: Path) -> Iterator[tuple[str, Flags, float, Path]]:

@@ -53,7 +53,8 @@ from warpwright.targets.cubin.evaluator import CubinEvaluator
 from warpwright.targets.cubin.judging import fastest, first_accepted
 from warpwright.targets.cubin.simulated import SimulatedEvaluator
 
-In, Out = TypeVar("In"), TypeVar("Out")
+Given = TypeVar("Given")
+Found = TypeVar("Found")
 
 FINAL, COMPARED = 1.2, 0.25
 """Seconds of the limit that are kept for each kernel's judgement, and for each comparison with the shipped cubin."""
@@ -162,7 +163,7 @@ def jobs(given: argparse.Namespace, folder: Path, began: float) -> Iterator[Job]
         yield Job(name, search, f"cubin:{device}", harness, given.out, cubin, own, given, until, seed, flags, base, searched, registers)
 
 
-def in_parallel(work: Callable[[In], Out], every: list[In], given: argparse.Namespace) -> Iterator[Out]:
+def in_parallel(work: Callable[[Given], Found], every: list[Given], given: argparse.Namespace) -> Iterator[Found]:
     """Yield what comes of each, in a process of its own, as it ends."""
     workers = 1 if given.dry else max(1, min(len(every), 2 * (os.cpu_count() or 1)))
     with ProcessPoolExecutor(workers, get_context("fork")) as pool:

@@ -177,7 +177,7 @@ def opened(kernel: Kernel, search: str, rng: Random, count: int, prices: Prices)
     """Return a kernel's space, a search in it that goes on for `count` evaluations at least, and the same again where it asks a model."""
     space = kernel.space(rng)
     asks: ModelSearch
-    cost = {"price_asked": prices.asked, "price_answered": prices.answered}
+    cost: dict[str, Any] = {"price_asked": prices.asked, "price_answered": prices.answered}
     if search == "fsr":
         asks = fsr.Fsr(Scripted(kernel, rng), fsr.Options(candidates=2, depth=count, max_repair=2, **cost))
     elif search == "islands":

@@ -16,17 +16,13 @@ import io
 import json
 import multiprocessing
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "helpers"))
-
-import corpus  # noqa: E402
+from benchmarks.verifier.programs import corpus
 
 SKIPPED = {"compiled": "compiles for minutes over many shapes and strides", "forked_and_joined": "forks"}
 STATES = (0, 1)

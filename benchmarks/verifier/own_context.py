@@ -20,8 +20,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.verifier.repeated import conditions, corpus, limits_on, verify, write
+from benchmarks.verifier.programs import corpus
+from benchmarks.verifier.repeated import conditions, limits_on, write
 from warpwright.base import Source
+from warpwright.verifier import verify
 from warpwright.workers.procfs import threads_of
 from warpwright.workers.sandbox import Worker, up
 

@@ -23,7 +23,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from benchmarks.verifier.repeated import chosen, conditions, corpus, in_parallel, judged, judged_before, share_of, verify, write
+from benchmarks.verifier.programs import corpus
+from benchmarks.verifier.repeated import chosen, conditions, in_parallel, judged, judged_before, share_of, write
+from warpwright.verifier import verify
 
 SECRET = 20261123
 

@@ -18,7 +18,6 @@ import json
 import os
 import random
 import shutil
-import sys
 import time
 import traceback
 from collections import Counter
@@ -30,16 +29,12 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "helpers"))
-
-import corpus  # noqa: E402
-
-from warpwright.errors import DeviceFailed  # noqa: E402
-from warpwright.timing.facts import device_facts  # noqa: E402
-from warpwright.verifier import verify  # noqa: E402
-from warpwright.workers.limits import Limits  # noqa: E402
-from warpwright.workers.sandbox import Worker, up  # noqa: E402
+from benchmarks.verifier.programs import ROOT, corpus
+from warpwright.errors import DeviceFailed
+from warpwright.timing.facts import device_facts
+from warpwright.verifier import verify
+from warpwright.workers.limits import Limits
+from warpwright.workers.sandbox import Worker, up
 
 LIMITS = Limits(build_seconds=240, call_seconds=60, memory_bytes=3 << 30, processes=192)
 

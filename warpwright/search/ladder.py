@@ -12,7 +12,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Generator
 from dataclasses import replace
 from random import Random
@@ -132,8 +131,8 @@ def _without_launches(moves: Moves, recipe: Recipe) -> list[Recipe]:
 
 
 def _unlike(moves: Moves, recipes: list[Recipe], length: int) -> list[Recipe]:
-    """Return the first of `recipes`, and of the others those that do not hold all that it has beyond `length`, if there are such; MOST_AT_FIRST in all.
-    One that is estimated much slower comes after those that are not."""
+    """Return the first of `recipes`, and of the others those that do not hold all that it has beyond `length`, if there are such; in all
+    MOST_AT_FIRST. One that is estimated much slower comes after those that are not."""
     if not recipes:
         return []
     most, held = ALTERNATIVE * moves.estimate(recipes[0]), set(recipes[0][length:])

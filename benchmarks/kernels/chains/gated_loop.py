@@ -5,7 +5,7 @@ from torch import nn
 
 
 class Model(nn.Module):
-    def forward(self, gates, candidates):
+    def forward(self, gates: torch.Tensor, candidates: torch.Tensor) -> torch.Tensor:
         h = torch.zeros_like(candidates[:, 0])
         out = []
         for t in range(candidates.shape[1]):
@@ -15,9 +15,9 @@ class Model(nn.Module):
         return torch.stack(out, dim=1)
 
 
-def get_inputs():
+def get_inputs() -> list[torch.Tensor]:
     return [torch.randn(32, 64, 1024), torch.randn(32, 64, 1024)]
 
 
-def get_init_inputs():
+def get_init_inputs() -> list[int]:
     return []

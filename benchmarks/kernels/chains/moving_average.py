@@ -5,7 +5,7 @@ from torch import nn
 
 
 class Model(nn.Module):
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         h = x[:, 0]
         out = [h]
         for t in range(1, x.shape[1]):
@@ -14,9 +14,9 @@ class Model(nn.Module):
         return torch.stack(out, dim=1)
 
 
-def get_inputs():
+def get_inputs() -> list[torch.Tensor]:
     return [torch.randn(64, 64, 2048)]
 
 
-def get_init_inputs():
+def get_init_inputs() -> list[int]:
     return []

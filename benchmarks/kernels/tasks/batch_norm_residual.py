@@ -8,17 +8,17 @@ IMAGES, CHANNELS, SIDE = 64, 128, 56
 
 
 class Model(nn.Module):
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.norm = nn.BatchNorm2d(CHANNELS)
 
-    def forward(self, x, shortcut):
+    def forward(self, x: torch.Tensor, shortcut: torch.Tensor) -> torch.Tensor:
         return F.relu(self.norm(x) + shortcut)
 
 
-def get_inputs():
+def get_inputs() -> list[torch.Tensor]:
     return [torch.randn(IMAGES, CHANNELS, SIDE, SIDE), torch.randn(IMAGES, CHANNELS, SIDE, SIDE)]
 
 
-def get_init_inputs():
+def get_init_inputs() -> list[int]:
     return []

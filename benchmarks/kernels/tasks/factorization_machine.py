@@ -7,14 +7,14 @@ ROWS, FIELDS, WIDTH = 32768, 39, 64
 
 
 class Model(nn.Module):
-    def forward(self, embeddings):
+    def forward(self, embeddings: torch.Tensor) -> torch.Tensor:
         total = embeddings.sum(dim=1)
         return 0.5 * (total * total - (embeddings * embeddings).sum(dim=1))
 
 
-def get_inputs():
+def get_inputs() -> list[torch.Tensor]:
     return [torch.randn(ROWS, FIELDS, WIDTH)]
 
 
-def get_init_inputs():
+def get_init_inputs() -> list[int]:
     return []

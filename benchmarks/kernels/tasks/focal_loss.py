@@ -7,7 +7,7 @@ IMAGES, ANCHORS, CLASSES = 16, 49104, 20
 
 
 class Model(nn.Module):
-    def forward(self, logits, labels):
+    def forward(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         p = torch.sigmoid(logits)
         cross = torch.clamp(logits, min=0) - logits * labels + torch.log1p(torch.exp(-torch.abs(logits)))
         missed = p * (1 - labels) + (1 - p) * labels
@@ -15,9 +15,9 @@ class Model(nn.Module):
         return (weight * missed * missed * cross).mean()
 
 
-def get_inputs():
+def get_inputs() -> list[torch.Tensor]:
     return [torch.randn(IMAGES, ANCHORS, CLASSES), (torch.rand(IMAGES, ANCHORS, CLASSES) < 0.05).float()]
 
 
-def get_init_inputs():
+def get_init_inputs() -> list[int]:
     return []

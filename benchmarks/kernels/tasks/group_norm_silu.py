@@ -8,17 +8,17 @@ IMAGES, CHANNELS, SIDE = 16, 320, 64
 
 
 class Model(nn.Module):
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.norm = nn.GroupNorm(32, CHANNELS)
 
-    def forward(self, x, step):
+    def forward(self, x: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
         return F.silu(self.norm(x + step[:, :, None, None]))
 
 
-def get_inputs():
+def get_inputs() -> list[torch.Tensor]:
     return [torch.randn(IMAGES, CHANNELS, SIDE, SIDE), torch.randn(IMAGES, CHANNELS)]
 
 
-def get_init_inputs():
+def get_init_inputs() -> list[int]:
     return []

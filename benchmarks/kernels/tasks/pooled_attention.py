@@ -7,13 +7,13 @@ SEQUENCES, LENGTH, WIDTH = 256, 512, 512
 
 
 class Model(nn.Module):
-    def forward(self, scores, values):
+    def forward(self, scores: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
         return (torch.softmax(scores, dim=1) * values).sum(dim=1)
 
 
-def get_inputs():
+def get_inputs() -> list[torch.Tensor]:
     return [torch.randn(SEQUENCES, LENGTH, WIDTH), torch.randn(SEQUENCES, LENGTH, WIDTH)]
 
 
-def get_init_inputs():
+def get_init_inputs() -> list[int]:
     return []

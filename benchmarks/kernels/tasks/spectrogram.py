@@ -7,14 +7,14 @@ CLIPS, BANDS, FRAMES = 64, 513, 1000
 
 
 class Model(nn.Module):
-    def forward(self, power):
+    def forward(self, power: torch.Tensor) -> torch.Tensor:
         level = torch.log(power.abs() + 1e-6)
         return (level - level.mean(dim=(1, 2), keepdim=True)) / (level.std(dim=(1, 2), keepdim=True) + 1e-5)
 
 
-def get_inputs():
+def get_inputs() -> list[torch.Tensor]:
     return [torch.randn(CLIPS, BANDS, FRAMES)]
 
 
-def get_init_inputs():
+def get_init_inputs() -> list[int]:
     return []

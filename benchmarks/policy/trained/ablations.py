@@ -43,7 +43,7 @@ OWN = compare.How(spread=False, width=1, pooled=False, prior=False)
 LEAST = 20
 """Programs of a task of `--tasks` at least."""
 
-Values = Mapping[tuple[int, str], Mapping[str, float]]
+Values = dict[tuple[int, str], Mapping[str, float]]
 """Seed and task -> evaluations -> log share."""
 
 
@@ -54,7 +54,7 @@ def folder(out: Path, variant: str) -> Path:
 
 def searched(out: Path, seeds: Sequence[int]) -> dict[str, Values]:
     """Return stage -> what came of it on the programs that each seed held out, as the search asks."""
-    found: dict[str, dict[tuple[int, str], Mapping[str, float]]] = {}
+    found: dict[str, Values] = {}
     for seed in seeds:
         for stage, by in json.loads((out / f"seed_{seed}" / DONE).read_text())["shares"].items():
             found.setdefault(stage, {}).update({(seed, task): values for task, values in by.items()})
@@ -63,7 +63,7 @@ def searched(out: Path, seeds: Sequence[int]) -> dict[str, Values]:
 
 def answered(out: Path, seeds: Sequence[int], tasks: Callable[[int], Sequence[RecordedTask]], name: str) -> dict[str, Values]:
     """Return the same of the policies' own answers to some tasks of each seed. What an earlier call had asked is not asked again."""
-    found: dict[str, dict[tuple[int, str], Mapping[str, float]]] = {}
+    found: dict[str, Values] = {}
     for seed in seeds:
         done = out / f"seed_{seed}" / f"{name}.json"
         if not done.is_file():

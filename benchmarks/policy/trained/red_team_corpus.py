@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.policy.trained import red_team
-from benchmarks.verifier.repeated import corpus
+from benchmarks.verifier.programs import corpus
 from warpwright import targets
 from warpwright.base import Action, Candidate, digest
 from warpwright.learn.policy import rows

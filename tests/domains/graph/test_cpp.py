@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -96,6 +96,24 @@ def errors(x: torch.Tensor, truth: torch.Tensor) -> float:
     return float((x.double() - truth)[both].abs().max()) if both.any() else 0.0
 
 
+def moved(ir: GraphIR, given: Sequence[torch.Tensor], truth: Sequence[torch.Tensor]) -> list[float]:
+    """Return how far each result goes, in float64, where every input is one rounding to float32 away.
+
+    No kernel can do better than that by design: a norm of groups of three values near 100 has its largest error in the one group with hardly any
+    variance, and whether torch's there is half or twice as much is chance, which differs between instruction sets. Of two such moves the smaller
+    counts, so that an element that passes a threshold allows nothing.
+    """
+    moves = []
+    for seed in range(2):
+        signs = torch.Generator().manual_seed(seed)
+        near = [
+            t.double() * (1 + (torch.randint(0, 2, t.shape, generator=signs) * 2 - 1) * 2.0**-24) if t.is_floating_point() else t
+            for t in given
+        ]  # fmt: skip
+        moves.append([errors(x, y) for x, y in zip(run(ir, near, {}, torch.float64, flat=True), truth, strict=True)])
+    return [min(pair) for pair in zip(*moves, strict=True)]
+
+
 def check(
     functions: list[Function], size: tuple[int, ...], kinds: tuple[str, ...], more: tuple[torch.Tensor, ...] = (), specials: bool = False,
     but: Function | None = None,
@@ -112,6 +130,7 @@ def check(
             x.view(-1)[100:107] = torch.tensor([float("inf"), -float("inf"), float("nan"), 0.0, -0.0, 1e-42, 3e38])
         given = (x, *more)
         truth = run(ir, [t.double() if t.is_floating_point() else t for t in given], {}, torch.float64, flat=True)
+        near = moved(ir, given, truth)
         for number, (seen, plain, exact) in enumerate(zip(optimized(*given), model(*given), truth, strict=True)):
             if functions[number] is but:
                 continue
@@ -124,7 +143,8 @@ def check(
                 assert torch.equal(seen[seen.isinf()], plain[seen.isinf()]) or kind == "scaled", where
             scale = float(exact[exact.isfinite()].abs().max()) if exact.isfinite().any() else 0.0
             floor = 4 * torch.finfo(torch.float32).eps * min(scale, 3e38)
-            assert errors(seen, exact) <= 2 * errors(plain, exact) + floor, f"{where}: {errors(seen, exact)} {errors(plain, exact)} {scale}"
+            allowed = 2 * (errors(plain, exact) + near[number]) + floor
+            assert errors(seen, exact) <= allowed, f"{where}: {errors(seen, exact)} {errors(plain, exact)} {near[number]} {scale}"
 
 
 def test_elementwise_functions():

@@ -20,7 +20,8 @@ from warpwright.domains.rgnn.front import trace
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.interpret import interpret
 from warpwright.domains.rgnn.lattice import Domain
-from warpwright.domains.rgnn.nn import HGTConv, hgt
+from warpwright.domains.rgnn.nn import HGTConv, node_types
+from warpwright.domains.rgnn.operator import Edges
 from warpwright.domains.rgnn.plan import Options
 
 
@@ -35,6 +36,14 @@ def test_the_check_of_a_device_passes_with_the_kernels_and_not_without_one(launc
     assert kernels.right_on(launches, cpu)
     for name in ("attend", "joined", "back"):
         assert not kernels.right_on(replace(launches, **{name: lambda *_: None}), cpu), name
+
+
+def test_a_small_graph_has_the_kernels_from_its_third_call_on_and_a_question_before_it_is_no_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layer, "takes", lambda rows: True)
+    x, one_way = torch.randn(9, 4), torch.tensor([[0, 1, 2, 3], [4, 4, 4, 4]])
+    asked = (Edges((one_way.flip(0), torch.zeros(4, dtype=torch.long)), (9, 9, 1)), x, Options(), [x])
+    found = [(layer.wanted_still(*asked), layer.wanted_still(*asked), layer.wanted(*asked)) for _ in range(4)]
+    assert found == [(False, False, False), (False, False, False), (False, False, True), (True, True, True)]
 
 
 NAMES = ("key", "query", "value", "attention", "message", "prior")
@@ -102,7 +111,7 @@ def test_a_layer_multiplies_weights_first_where_all_rows_have_one_width(
     launches: kernels.Launches, monkeypatch: pytest.MonkeyPatch, reach: slice, leaves: bool, width: int, few: int
 ) -> None:
     taken: list[torch.device] = []
-    monkeypatch.setattr(hgt, "FEW", few)
+    monkeypatch.setattr(node_types, "FEW", few)
     monkeypatch.setattr(of_rows, "launches", lambda device: taken.append(device) or launches)
     torch.manual_seed(0)
     sizes = {"a": 9, "b": 7, "c": 5}
@@ -153,7 +162,7 @@ def test_a_small_graphs_forward_is_from_nodes_own_rows(launches: kernels.Launche
     with torch.no_grad():
         wanted = model.double()({kind: x.double() for kind, x in rows.items()}, edges)
         model = model.float()
-        monkeypatch.setattr(hgt, "by_kind", lambda x, counts, columns: kinds.Kinds(of_kinds, counts))
+        monkeypatch.setattr(node_types, "by_kind", lambda x, counts, columns: kinds.Kinds(of_kinds, counts))
         monkeypatch.setattr(in_place, "launches", lambda device: launches)
         monkeypatch.setattr(products, "OF_ROWS", SimpleNamespace(launcher=lambda device: lambda *given: (asked.append(1), pairs(*given))))
         for options, times in ((Options(attend=True), 1), (Options(attend=True, reorder=False), 0), (Options(attend=False), 0)):

@@ -12,7 +12,7 @@ from domains.rgnn.translated import launch_of, launches_of
 
 from warpwright.domains.rgnn.emit.own import kinds, outer
 from warpwright.domains.rgnn.emit.own.kernel import ALIGNED, Launch
-from warpwright.domains.rgnn.nn import hgt
+from warpwright.domains.rgnn.nn import hgt_nodes, node_types
 from warpwright.domains.rgnn.plan import Options
 from warpwright.rgnn import HGTConv
 
@@ -107,7 +107,7 @@ def test_a_layer_and_its_gradients_are_those_without_them(
         return kinds.Kinds(launches, counts)
 
     def results(choose: Callable[..., kinds.Kinds | None]) -> list[torch.Tensor | None]:
-        monkeypatch.setattr(hgt, "by_kind", choose)
+        monkeypatch.setattr(node_types, "by_kind", choose)
         layer.zero_grad()
         given = {kind: x.clone().requires_grad_() for kind, x in rows.items()}
         out = layer(given, edges)
@@ -133,9 +133,10 @@ def test_rows_are_read_where_they_lie_without_gradients(
     rows, put_together = {kind: torch.randn(n, 8) for kind, n in counts.items()}, list[int]()
     with torch.no_grad():
         wanted = layer(rows, edges)
-    monkeypatch.setattr(hgt, "by_kind", lambda x, counts, columns: kinds.Kinds(launches, counts))
-    laid = hgt.laid
-    monkeypatch.setattr(hgt, "laid", lambda *given: put_together.append(1) or laid(*given))
+    monkeypatch.setattr(node_types, "by_kind", lambda x, counts, columns: kinds.Kinds(launches, counts))
+    laid = node_types.laid
+    for module in (node_types, hgt_nodes):
+        monkeypatch.setattr(module, "laid", lambda *given: put_together.append(1) or laid(*given))
     for given, copies in ((rows, 0), ({**rows, "b": torch.randn(8, 9).t().copy_(rows["b"])}, 1)):  # what has gaps is put together, as before
         put_together.clear()
         with torch.no_grad():

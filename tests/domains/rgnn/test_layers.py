@@ -15,7 +15,7 @@ from domains.rgnn.layers import edges
 from warpwright.domains.rgnn import operator
 from warpwright.domains.rgnn.emit.triton.tuning import Tuning
 from warpwright.domains.rgnn.index import _KEPT
-from warpwright.domains.rgnn.nn import hgt
+from warpwright.domains.rgnn.nn import node_types
 from warpwright.domains.rgnn.plan import Options
 from warpwright.domains.rgnn.synth import SPECS, adversarial, synthetic
 from warpwright.errors import MissingExtra
@@ -255,13 +255,13 @@ def test_hgt_computes_few_nodes_as_it_does_many(monkeypatch: pytest.MonkeyPatch,
     x = {kind: torch.randn(9, layer.in_channels[kind], dtype=torch.float64, requires_grad=True) for kind in layer.in_channels}
     index = {kind: torch.randint(9, (2, 12)) for kind in kinds}
     few = flat(layer(x, index))
-    monkeypatch.setattr(hgt, "FEW", 0)
+    monkeypatch.setattr(node_types, "FEW", 0)
     used = [parameter for name, parameter in layer.named_parameters() if width == 4 or name != "skip.b"]  # b's own width may be another
     assert_equal(few, flat(layer(x, index)), [*x.values(), *used])
-    monkeypatch.setattr(hgt, "FEW", 1 << 18)
+    monkeypatch.setattr(node_types, "FEW", 1 << 18)
     wanted = [*x.values(), *layer.kqv_lin.parameters(), layer.out_lin.lins["a"].weight]
     of_few = torch.autograd.grad(layer(x, index)["a"].sin().sum(), wanted)
-    monkeypatch.setattr(hgt, "FEW", 0)
+    monkeypatch.setattr(node_types, "FEW", 0)
     out = layer(x, index)["a"].sin().sum()
     for one, other in zip(torch.autograd.grad(out, wanted, retain_graph=True), of_few, strict=True):
         torch.testing.assert_close(one, other)

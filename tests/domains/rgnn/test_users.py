@@ -13,7 +13,7 @@ from warpwright.domains.rgnn.emit.gpu import Rows
 from warpwright.domains.rgnn.emit.triton.tuning import Tuning
 from warpwright.domains.rgnn.ir import Builder
 from warpwright.domains.rgnn.lattice import Domain
-from warpwright.domains.rgnn.nn import hgt
+from warpwright.domains.rgnn.nn import node_types
 from warpwright.domains.rgnn.plan import plan, read_at_edges
 from warpwright.errors import UsageError
 from warpwright.rgnn import HGTConv, RGATConv, RGCNConv, accelerate
@@ -92,6 +92,33 @@ def test_a_layer_of_several_names_is_replaced_once() -> None:
     assert isinstance(model.first, RGCNConv) and model.first is model.second is model.inside[0]
 
 
+def test_a_model_without_such_layers_is_returned_with_one_warning_that_says_why() -> None:
+    pyg = pytest.importorskip("torch_geometric.nn")
+
+    class Own(pyg.RGCNConv):  # type: ignore[misc]
+        pass
+
+    hidden = torch.nn.Module()
+    hidden.layers = [pyg.RGCNConv(4, 4, 3)]
+    for model, said in (
+        (torch.nn.Sequential(pyg.GCNConv(4, 4)), "RGCNConv, FastRGCNConv, RGATConv, HGTConv; GCNConv stay PyG's"),
+        (torch.nn.Sequential(Own(4, 4, 3)), r"no subclass, which may compute something else \(Own\); use the class itself"),
+        (hidden, "nothing to replace in Module: .* a layer in a plain list or a closure is not seen: register it"),
+    ):
+        with pytest.warns(UserWarning, match=said) as told:
+            assert accelerate(model) is model
+        assert len(told) == 1 and told[0].filename == __file__
+    with pytest.raises(UsageError, match=r"expected a torch.nn.Module, saw .*Sequential"):
+        accelerate(torch.nn.Sequential)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_model_with_such_layers_is_returned_without_a_word() -> None:
+    pyg = pytest.importorskip("torch_geometric.nn")
+    once = accelerate(torch.nn.Sequential(pyg.RGCNConv(4, 4, 3)))
+    accelerate(accelerate(once)), accelerate(torch.nn.Sequential(RGCNConv(4, 4, 3)))
+
+
 def test_a_lazy_layer_is_replaced_once_its_widths_are_known() -> None:
     pyg = pytest.importorskip("torch_geometric.nn")
     x, edges = {kind: torch.randn(5, 4) for kind in "abc"}, {kind: torch.randint(5, (2, 9)) for kind in HETERO[1]}
@@ -123,7 +150,7 @@ def test_hgt_makes_no_gradients_that_nobody_wants() -> None:
     layer, edges = HGTConv(4, 4, HETERO), {kind: torch.randint(5, (2, 9)) for kind in HETERO[1]}
     for few in (True, False):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(hgt, "FEW", 1 << 18 if few else 0)
+            patch.setattr(node_types, "FEW", 1 << 18 if few else 0)
             constant, leaf = ({kind: torch.ones(5, 4).requires_grad_(grows) for kind in "abc"} for grows in (False, True))
             wanted = torch.autograd.grad(flat(layer(leaf, edges)).sin().sum(), list(layer.parameters()))
             with Products() as counted:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from warpwright.domains.cuda import unit
 from warpwright.domains.cuda.triton_text import is_triton
 from warpwright.errors import NotApplicable
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,15 @@ class Plan:
     def triton(self) -> bool:
         """Is it a Triton text?"""
         return is_triton(self.text)
+
+    def matching(self, match: Callable[[Plan, str], Found]) -> Iterator[tuple[str, Found]]:
+        """Yield the kernels that `match` does not raise NotApplicable for, and what it finds."""
+        for kernel in self.unit.kernels:
+            try:
+                found = match(self, kernel)
+            except NotApplicable:
+                continue
+            yield kernel, found
 
     def has(self, technique: str, kernel: str) -> bool:
         """Was a technique applied to a kernel?"""

@@ -152,10 +152,7 @@ def protect_data_set(
             _write(sink, batch, pool, log, source)
             summary.written += len(batch)
             tick(summary, started, on_progress)
-    sink.finish()
-    if not summary.failed:
-        sinks.end(out)
-    return summary
+    return ended(sink, out, summary)
 
 
 @dataclass(frozen=True)
@@ -166,6 +163,14 @@ class _Done:
     protected: Picture
     top: int
     """Maximum of z where the operator divides by it, else 0."""
+
+
+def ended(sink: Sink, out: Path, summary: Summary) -> Summary:
+    """End what was written, for good if nothing failed; return the summary."""
+    sink.finish()
+    if not summary.failed:
+        sinks.end(out)
+    return summary
 
 
 def missing(items: Iterator[Item], sink: Sink, summary: Summary) -> Iterator[tuple[int, Item]]:

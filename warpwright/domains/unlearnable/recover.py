@@ -19,7 +19,7 @@ from warpwright.domains.unlearnable.data import images, packs, sinks
 from warpwright.domains.unlearnable.data.images import Format, Picture
 from warpwright.domains.unlearnable.data.sinks import ArraySink, FileSink, PackSink, Sink
 from warpwright.domains.unlearnable.data.sources import Item, open_source
-from warpwright.domains.unlearnable.protect import Options, Summary, batches, decoded, missing, tick
+from warpwright.domains.unlearnable.protect import Options, Summary, batches, decoded, ended, missing, tick
 from warpwright.errors import ImageError, UsageError
 
 
@@ -102,10 +102,7 @@ def recover_data_set(
                 sink.write(index, item.name, item.label, data)
             summary.written += len(batch)
             tick(summary, started, on_progress)
-    sink.finish()
-    if not summary.failed:
-        sinks.end(out)
-    return summary
+    return ended(sink, out, summary)
 
 
 def _sink(folder: Path, out: Path, files: Format, shape: tuple[int, ...] | None, classes: tuple[str, ...]) -> Sink:

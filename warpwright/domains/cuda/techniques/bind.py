@@ -19,7 +19,6 @@ from warpwright.domains.cuda.techniques.operation import entry_parameters
 from warpwright.domains.cuda.unit import Launch
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.frontend.text.edits import Edit
-from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 
 WHOLE = frozenset({"int", "unsigned", "unsigned int", "long", "long long", "unsigned long", "unsigned long long", "size_t", "int32_t", "uint32_t",
@@ -42,11 +41,7 @@ class Bind:
 
     def sites(self, plan: Plan) -> Iterator[Action]:
         """Yield the action for each kernel to which such numbers matter."""
-        for kernel in plan.unit.kernels:
-            try:
-                _, values = self._bound(plan, kernel)
-            except NotApplicable:
-                continue
+        for kernel, (_, values) in plan.matching(self._bound):
             if _matters(plan.unit.functions[kernel], values):
                 yield Action(self.name, kernel)
 

@@ -47,11 +47,7 @@ class Flatten:
 
     def sites(self, plan: Plan) -> Iterator[Action]:
         """Yield the action for each kernel of that kind."""
-        for kernel in plan.unit.kernels:
-            try:
-                _grid(plan, kernel)
-            except NotApplicable:
-                continue
+        for kernel, _ in plan.matching(_grid):
             yield Action(self.name, kernel)
 
     def apply(self, plan: Plan, action: Action) -> Plan:

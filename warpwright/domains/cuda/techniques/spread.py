@@ -20,7 +20,6 @@ from warpwright.domains.cuda.unit import Unit
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.frontend.text.edits import Edit
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, If, Stmt
-from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 
 
@@ -32,11 +31,7 @@ class Spread:
 
     def sites(self, plan: Plan) -> Iterator[Action]:
         """Yield the action for each kernel of that kind."""
-        for kernel in plan.unit.kernels:
-            try:
-                _loop(plan, kernel)
-            except NotApplicable:
-                continue
+        for kernel, _ in plan.matching(_loop):
             yield Action(self.name, kernel)
 
     def apply(self, plan: Plan, action: Action) -> Plan:

@@ -81,11 +81,7 @@ class Coarsen:
 
     def sites(self, plan: Plan) -> Iterator[Action]:
         """Yield the numbers of indices for each kernel with one."""
-        for kernel in plan.unit.kernels:
-            try:
-                one_axis(plan, kernel)
-            except NotApplicable:
-                continue
+        for kernel, _ in plan.matching(one_axis):
             yield from (Action(self.name, kernel, (("each", each),)) for each in self.EACH)
 
     def apply(self, plan: Plan, action: Action) -> Plan:
@@ -148,11 +144,7 @@ class GatherAtomics:
 
     def sites(self, plan: Plan) -> Iterator[Action]:
         """Yield the numbers of indices for each kernel with atomics on places that are the same for all threads."""
-        for kernel in plan.unit.kernels:
-            try:
-                plain, _ = _same_place(plan, kernel)
-            except NotApplicable:
-                continue
+        for kernel, (plain, _) in plan.matching(_same_place):
             if _goes_wide(plain):
                 yield Action(self.name, kernel, (("each", self.EACH[0]), ("wide", WIDTH)))
             yield from (Action(self.name, kernel, (("each", each),)) for each in self.EACH)
@@ -233,11 +225,7 @@ class Privatise:
 
     def sites(self, plan: Plan) -> Iterator[Action]:
         """Yield the numbers of indices for each kernel with atomics on a table that the host fills with zeros."""
-        for kernel in plan.unit.kernels:
-            try:
-                _table(plan, kernel)
-            except NotApplicable:
-                continue
+        for kernel, _ in plan.matching(_table):
             if f"{kernel}_private" in plan.unit.kernels:
                 continue
             if _goes_wide(one_axis(plan, kernel)):

@@ -39,11 +39,7 @@ class TransposeTile:
 
     def sites(self, plan: Plan) -> Iterator[Action]:
         """Yield the action for each kernel of that kind."""
-        for kernel in plan.unit.kernels:
-            try:
-                _transposing(plan, kernel)
-            except NotApplicable:
-                continue
+        for kernel, _ in plan.matching(_transposing):
             yield Action(self.name, kernel)
 
     def apply(self, plan: Plan, action: Action) -> Plan:
@@ -147,11 +143,7 @@ class ProductTile:
 
     def sites(self, plan: Plan) -> Iterator[Action]:
         """Yield the tiles for each kernel with such a loop."""
-        for kernel in plan.unit.kernels:
-            try:
-                product(plan, kernel)
-            except NotApplicable:
-                continue
+        for kernel, _ in plan.matching(product):
             yield from (Action(self.name, kernel, (("rows", rows), ("columns", columns), ("depth", depth))) for rows, columns, depth in TILES)
 
     def apply(self, plan: Plan, action: Action) -> Plan:

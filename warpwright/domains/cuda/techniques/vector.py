@@ -19,7 +19,6 @@ from warpwright.domains.cuda.techniques.wide import WIDTH, wide_body
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.frontend.text.edits import Edit
 from warpwright.domains.transpile.ir import For, Stmt
-from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 
 BLOCKS = 0x7FFFFFFF
@@ -35,11 +34,7 @@ class Vectorise:
 
     def sites(self, plan: Plan) -> Iterator[Action]:
         """Yield the numbers of indices for each kernel with arrays that are read and written at the thread's index."""
-        for kernel in plan.unit.kernels:
-            try:
-                _vectorised(plan, kernel, self.EACH[0])
-            except NotApplicable:
-                continue
+        for kernel, _ in plan.matching(lambda plan, kernel: _vectorised(plan, kernel, self.EACH[0])):
             yield from (Action(self.name, kernel, (("each", each),)) for each in self.EACH)
 
     def apply(self, plan: Plan, action: Action) -> Plan:

@@ -119,8 +119,8 @@ class Chunks:
 def chunks(shape: Plan, blocks: int, row_bytes: int) -> Chunks:
     """Return the chunks of `blocks` rows (or blocks of columns) that read `row_bytes` each again; one chunk where nothing is read again.
 
-    In chunks the blocks that finish rows are drawn among those that read, and wait on the multiprocessors for what was drawn just before them: half of
-    the room. KernelBench's 1:47, sums of 4,096 rows, took 2.66 ms on an H200 so, where torch took 2.13 (results/kernelbench_whole_h200).
+    In chunks the blocks that finish rows are drawn among those that read, and wait on the multiprocessors for what was drawn just before them: half
+    of the room. KernelBench's 1:47, sums of 4,096 rows, took 2.66 ms on an H200 so, where torch took 2.13 (results/kernelbench_whole_h200).
     """
     at_once = max(1, min(blocks, CHUNK_BYTES // row_bytes)) if row_bytes else blocks
     count = -(-blocks // at_once)

@@ -11,7 +11,7 @@ from torch import fx
 
 from warpwright.domains.graph.ir.effects import remove_dead
 from warpwright.domains.graph.ir.graph import GraphIR, copy, extended
-from warpwright.domains.graph.ir.nodes import ancestors, dtype, is_tensor, shape, value
+from warpwright.domains.graph.ir.nodes import ancestors, aten, dtype, is_tensor, shape, value
 from warpwright.domains.graph.meta import infer, propagate
 from warpwright.errors import NotApplicable
 
@@ -52,6 +52,12 @@ class Edit:
             raise NotApplicable(f"expected a replacement of {old.name} to be {a.dtype} {list(a.shape)}, saw {b.dtype} {list(b.shape)}")
         inside = ancestors(new, after=old)
         old.replace_all_uses_with(new, delete_user_cb=lambda user: user not in inside)
+
+    def replace_reshaped(self, old: fx.Node, new: fx.Node) -> None:
+        """The same by `new` in the shape of `old`: it has the same elements in the same order."""
+        if shape(new) != shape(old):
+            new = self.before(old).call(aten.reshape.default, new, list(shape(old)))
+        self.replace(old, new)
 
     def set_argument(self, node: fx.Node, name: str, value_: Any) -> None:
         """Set a call's argument by its name in the operator's schema."""

@@ -85,14 +85,7 @@ def _emit_columns(e: Edit, node: fx.Node, match: tuple[Reduction, Product]) -> N
         new = at.call(aten.add.Tensor, new, bias)
     new = reduce(at, new, red.axes[:-1], True, red.mean)
     new = at.call(aten.to.dtype, new, torch.float32) if wide else new
-    _finish(e, at, node, new)
-
-
-def _finish(e: Edit, at: Inserter, node: fx.Node, new: fx.Node) -> None:
-    """Replace `node` by `new`, which has the same elements in the same order."""
-    if shape(new) != shape(node):
-        new = at.call(aten.reshape.default, new, list(shape(node)))
-    e.replace(node, new)
+    e.replace_reshaped(node, new)
 
 
 REDUCE_COLUMNS = Rewrite(
@@ -136,7 +129,7 @@ def _emit_rows(e: Edit, node: fx.Node, match: tuple[Reduction, Product, tuple[in
                     bias = at.call(aten.mul.Tensor, bias, math.prod(shape(red.x)[a] for a in axes))
         new = at.call(aten.add.Tensor, new, bias)
     new = reduce(at, new, tuple(a for a in red.axes if a not in axes), True, red.mean)
-    _finish(e, at, node, new)
+    e.replace_reshaped(node, new)
 
 
 REDUCE_ROWS = Rewrite(
@@ -180,7 +173,7 @@ def _emit_pool(e: Edit, node: fx.Node, match: tuple[Product, int]) -> None:
         return at.call(aten.mean.dim, at.call(aten.reshape.default, tensor, [groups, width, *shape(tensor)[1:]]), [1])
 
     bias = None if product.bias is None else pooled(product.bias)
-    _finish(e, at, node, at.call(aten.linear.default, product.x, pooled(matrix), bias))
+    e.replace_reshaped(node, at.call(aten.linear.default, product.x, pooled(matrix), bias))
 
 
 POOL_FEATURES = Rewrite(
@@ -289,9 +282,7 @@ def _emit_commute(e: Edit, node: fx.Node, position: int) -> None:
             other = _reduced_summand(at, other, red, rank)
         pair = (first, other) if position == 0 else (other, first)
         new = at.call(inner.target, *pair)
-    if red is not None and not red.keepdim:
-        new = at.call(aten.reshape.default, new, list(shape(node)))
-    e.replace(node, new)
+    e.replace_reshaped(node, new)
 
 
 def _reduced_summand(at: Inserter, other: Any, red: Reduction, rank: int) -> Any:

@@ -241,9 +241,7 @@ def _emit_pooled(e: Edit, node: fx.Node, norm: fx.Node) -> None:
     bias = argument(norm, "bias")
     if bias is not None:
         new = at.call(aten.add.Tensor, new, _channel_view(at, bias, rank))
-    if shape(new) != shape(node):
-        new = at.call(aten.reshape.default, new, list(shape(node)))
-    e.replace(node, new)
+    e.replace_reshaped(node, new)
     e.graph.erase_node(node)
     e.graph.erase_node(norm)
 
@@ -325,7 +323,7 @@ def _emit_group(e: Edit, node: fx.Node, red: Any) -> None:
             new = at.call(op, new, argument(norm, name))
     if 1 in red.axes:
         new = at.call(aten.mean.dim, new, [1], True)
-    e.replace(node, new if shape(new) == shape(node) else at.call(aten.reshape.default, new, list(shape(node))))
+    e.replace_reshaped(node, new)
 
 
 MEAN_BEFORE_GROUP_NORM = Rewrite(

@@ -102,10 +102,10 @@ _PRODUCTS = (aten.linear.default, aten.matmul.default, aten.mm.default, aten.bmm
 _LEAST_FLOPS = 1e9
 """Below this a product costs less than the passes that split its operands."""
 _LEAST_INTENSITY, _MOST_PIECES, _EVEN = 256, 64, 4
-"""Operations for each number that a call reads or writes, at least: a parameter is split once. With 64 and 128 of them (KernelBench's 1:9, 1:7) an H200
-took 4.7 and 4.8 ms where float32 took 2.6 and 4.1. Pieces of `chunk` terms, at most, which are summed one after the other: 1,024 and 2,048 of them
-(1:6, 1:4) took 32 and 50 ms beside 1.3 and 2.4. And what sizes are multiples of for a tensor core's loads: 1:8, of odd ones, took 8.6 ms beside 6.9
-(results/kernelbench_whole_h200)."""
+"""Operations for each number that a call reads or writes, at least: a parameter is split once. With 64 and 128 of them (KernelBench's 1:9, 1:7) an
+H200 took 4.7 and 4.8 ms where float32 took 2.6 and 4.1. Pieces of `chunk` terms, at most, which are summed one after the other: 1,024 and 2,048 of
+them (1:6, 1:4) took 32 and 50 ms beside 1.3 and 2.4. And what sizes are multiples of for a tensor core's loads: 1:8, of odd ones, took 8.6 ms beside
+6.9 (results/kernelbench_whole_h200)."""
 
 
 def _flops(node: fx.Node) -> float:

@@ -19,10 +19,10 @@ from typing import Any
 
 import torch
 
-from warpwright.domains.rgnn.attention.kernels import SHARED_TEXT, SPANS, THREADS, WIDEST, spans
+from warpwright.domains.rgnn.attention.kernels import SHARED_TEXT, SPANS, THREADS, WIDEST, example, spans
 from warpwright.domains.rgnn.attention.layer import Run, gradients, one, run, wanted
 from warpwright.domains.rgnn.emit.aside import beside
-from warpwright.domains.rgnn.emit.own.kernel import Launch, Own, dense, loaded_together, with_the_others
+from warpwright.domains.rgnn.emit.own.kernel import Launch, Own, dense, loaded_together, unless_ordered, with_the_others
 from warpwright.domains.rgnn.emit.own.products import Side
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.ir import Builder, Program
@@ -206,7 +206,7 @@ def _loaded(device: torch.device) -> Launches | None:
 
 def launches(device: torch.device) -> Launches | None:
     """Return the kernels of a device; None on a CPU, where sums have to be in a fixed order, or where they fail (warns once)."""
-    return None if device.type != "cuda" or torch.are_deterministic_algorithms_enabled() else _loaded(device)
+    return unless_ordered(device, _loaded)
 
 
 def right_on(launch: Launches, device: torch.device) -> bool:
@@ -216,12 +216,9 @@ def right_on(launch: Launches, device: torch.device) -> bool:
 
 def _right_on(launch: Launches, device: torch.device, longest: int) -> bool:
     """The same with chunks of at most so many edges. A node is cut, its last span and others are shorter than those beside them; one has no edges."""
-    random = torch.Generator().manual_seed(0)
-    nodes, edges, relations, slope = 20, 300, 3, 0.2
-    source, target, kind = (torch.randint(high, (edges,), generator=random) for high in (nodes, nodes - 1, relations))
-    target[:150] = 7
-    index = Index(source.to(device), target.to(device), kind.to(device), nodes, nodes, relations)
-    index.longest = longest
+    random, slope = torch.Generator().manual_seed(0), 0.2
+    index = example(random, device, longest, 150)
+    nodes, relations = index.rows[Domain.NODE], index.relations
     x, gradient = (torch.randn(nodes, WIDEST, generator=random).to(device) for _ in range(2))
     values = torch.randn(index.rows[Domain.PAIR_SRC], WIDEST, generator=random).to(device)
     vectors = torch.randn(2, relations, WIDEST, generator=random, dtype=torch.float64).to(device)

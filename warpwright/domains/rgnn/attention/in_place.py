@@ -16,7 +16,7 @@ import torch
 
 from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn.attention.kernels import launches, spans
-from warpwright.domains.rgnn.attention.layer import wanted
+from warpwright.domains.rgnn.attention.layer import wanted_still
 from warpwright.domains.rgnn.emit.aside import beside
 from warpwright.domains.rgnn.emit.own import products
 from warpwright.domains.rgnn.emit.own.kinds import Kinds
@@ -46,7 +46,7 @@ def attention(
     `linear` gives weights [types, 3 * out, in], biases and the relations' priors [R], which `factor` multiplies; `relations`: what keys and values
     are multiplied by [R, out, out]; `sources`: types of the relations' sources.
     """
-    if not options.reorder or not wanted(edges, rows[0], options, relations, sum(kernels.counts), first=False):
+    if not options.reorder or not wanted_still(edges, rows[0], options, relations, sum(kernels.counts)):
         return None
     index, launch = edges.index(), launches(rows[0].device)
     alone = products.OF_ROWS.launcher(index.device)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import torch
 
-from warpwright.domains.rgnn.emit.own.kernel import Launch, Own, dense, loaded_together, with_the_others
+from warpwright.domains.rgnn.emit.own.kernel import Launch, Own, dense, loaded_together, unless_ordered, with_the_others
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.sorting.counting import LONGEST, SHORT
@@ -136,7 +136,7 @@ def _loaded(device: torch.device) -> Launches | None:
 
 def launches(device: torch.device) -> Launches | None:
     """Return the kernels of a device; None on a CPU, where sums have to be in a fixed order, or where they fail (warns once)."""
-    return None if device.type != "cuda" or torch.are_deterministic_algorithms_enabled() else _loaded(device)
+    return unless_ordered(device, _loaded)
 
 
 def right_on(launch: Launches, device: torch.device) -> bool:
@@ -144,14 +144,21 @@ def right_on(launch: Launches, device: torch.device) -> bool:
     return all(_right_on(launch, device, longest) for longest in (SHORT, LONGEST))
 
 
+def example(random: torch.Generator, device: torch.device, longest: int, hub: int) -> Index:
+    """Return a graph of 20 nodes and 3 relations with chunks of at most so many edges: a node has `hub` of the 300 edges at least, one has none."""
+    nodes, edges, relations = 20, 300, 3
+    source, target, kind = (torch.randint(high, (edges,), generator=random) for high in (nodes, nodes - 1, relations))
+    target[:hub] = 7
+    index = Index(source.to(device), target.to(device), kind.to(device), nodes, nodes, relations)
+    index.longest = longest
+    return index
+
+
 def _right_on(launch: Launches, device: torch.device, longest: int) -> bool:
     """The same with chunks of at most so many edges. A node is cut in three or more, and one has no edges."""
     random = torch.Generator().manual_seed(0)
-    nodes, edges = 20, 300
-    source, target, kind = (torch.randint(high, (edges,), generator=random) for high in (nodes, nodes - 1, 3))
-    target[: 2 * LONGEST + 20] = 7
-    index = Index(source.to(device), target.to(device), kind.to(device), nodes, nodes, 3)
-    index.longest = longest
+    index = example(random, device, longest, 2 * LONGEST + 20)
+    nodes = index.rows[Domain.NODE]
     pairs = index.rows[Domain.PAIR_SRC]
     query, gradient = (torch.randn(nodes, WIDEST, generator=random) for _ in range(2))
     keys, values = (torch.randn(pairs, WIDEST, generator=random) / 4 for _ in range(2))

@@ -45,28 +45,47 @@ def attended(edges: Edges, tensors: Tensors, options: Options) -> torch.Tensor |
     return attention(index, launch, functools.partial(run, index.device), {name: x for name, (_, x) in tensors.items()})
 
 
-def wanted(edges: Edges, rows: torch.Tensor, options: Options, others: Sequence[torch.Tensor], nodes: int = 0, first: bool = True) -> bool:
+def wanted(edges: Edges, rows: torch.Tensor, options: Options, others: Sequence[torch.Tensor], nodes: int = 0) -> bool:
     """Do the options want the kernels of this room for `rows` of a graph's nodes, and do these take them?
 
     By None those have them that are large, or small and there to stay, with no more pairs of sources than of destinations. `nodes`: how many there
-    are, where `rows` are only some. `first`: is it a call's first question? Calls of small graphs are counted.
+    are, where `rows` are only some. Each question is a call, and calls of small graphs are counted.
     """
+    found = _decided(edges, rows, options, others, nodes)
+    if isinstance(found, bool):
+        return found
+    _calls(found)[0] += 1
+    return _stays(found)
+
+
+def wanted_still(edges: Edges, rows: torch.Tensor, options: Options, others: Sequence[torch.Tensor], nodes: int = 0) -> bool:
+    """The same of a call that will ask `wanted` itself where this says no: it is not counted twice."""
+    found = _decided(edges, rows, options, others, nodes)
+    return found if isinstance(found, bool) else _stays(found)
+
+
+def _decided(edges: Edges, rows: torch.Tensor, options: Options, others: Sequence[torch.Tensor], nodes: int) -> bool | Index:
+    """Return the answer, or the index of a small graph, for which it is whether that stays."""
     if options.attend is False or torch.compiler.is_compiling() or not takes(rows):
         return False
-    if options.attend is None:
-        usual = options.emitter in ("auto", "gpu") and options.reorder and options.compact and all(x.dtype is torch.float32 for x in others)
-        index = edges.index() if usual else None
-        if index is None or not few_sources(index):
-            return False
-        return (nodes or rows.shape[0]) >= MANY <= index.edges or (index.edges <= SMALL and stays(index, first))
-    return True
+    if options.attend is not None:
+        return True
+    usual = options.emitter in ("auto", "gpu") and options.reorder and options.compact and all(x.dtype is torch.float32 for x in others)
+    index = edges.index() if usual else None
+    if index is None or not few_sources(index):
+        return False
+    if (nodes or rows.shape[0]) >= MANY <= index.edges:
+        return True
+    return index if index.edges <= SMALL else False
 
 
-def stays(index: Index, first: bool = True) -> bool:
+def _calls(index: Index) -> list[int]:
+    return index.keep("asked", lambda: [0])
+
+
+def _stays(index: Index) -> bool:
     """Has the graph been asked for before? Its work list takes a dozen launches, which a sampled batch would not get back."""
-    asked: list[int] = index.keep("asked", lambda: [0])
-    asked[0] += first
-    return asked[0] > SEEN
+    return _calls(index)[0] > SEEN
 
 
 SEEN = 2

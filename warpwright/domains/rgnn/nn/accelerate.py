@@ -14,6 +14,7 @@ from warpwright.domains.rgnn.nn.common import REPLACEABLE, Layer, share
 from warpwright.domains.rgnn.nn.hgt import HGTConv
 from warpwright.domains.rgnn.nn.rgat import RGATConv
 from warpwright.domains.rgnn.nn.rgcn import FastRGCNConv, RGCNConv
+from warpwright.errors import UsageError
 
 Model = TypeVar("Model", bound=torch.nn.Module)
 
@@ -26,8 +27,30 @@ def accelerate(model: Model) -> Model:
     The parameters are the same objects, so optimisers and state dictionaries stay. A subclass of a PyG layer is left alone: it may compute
     something else; so is a layer one of whose methods was replaced. A model that is itself such a layer is returned as a new module. The layers are
     of PyG's classes too; while their messages are masked by an explainer, read by a hook or made by a method that was replaced, PyG computes.
+    Warns where there is no such layer; raises UsageError for anything but a module.
     """
-    return _accelerated(model, {})  # type: ignore[return-value]
+    if not isinstance(model, torch.nn.Module):
+        raise UsageError(f"expected a torch.nn.Module, saw {model!r:.80}", "accelerate(model) takes a model with PyG's layers, and returns it")
+    accelerated = _accelerated(model, {})
+    if not any(isinstance(module, Layer) or _name(type(module)) in LAYERS for module in accelerated.modules()):
+        warnings.warn(_nothing(model), stacklevel=2)
+    return accelerated  # type: ignore[return-value]
+
+
+def _nothing(model: torch.nn.Module) -> str:
+    """Return what was looked for in vain, what the model has instead, and what to do."""
+    known = ", ".join(kind.__name__ for kind in LAYERS.values())
+    looked = f"accelerate found nothing to replace in {type(model).__name__}: it replaces PyG's {known}"
+    kinds = sorted({type(module) for module in model.modules()}, key=_name)
+    if made := [kind.__name__ for kind in kinds if any(_name(base) in LAYERS for base in kind.__mro__)]:
+        return f"{looked}, but no subclass, which may compute something else ({', '.join(made)}); use the class itself"
+    if others := [kind.__name__ for kind in kinds if kind.__module__.startswith("torch_geometric.nn.conv.")]:
+        return f"{looked}; {', '.join(others)} stay PyG's"
+    return f"{looked}; a layer in a plain list or a closure is not seen: register it, as in a torch.nn.ModuleList"
+
+
+def _name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _accelerated(model: torch.nn.Module, done: dict[torch.nn.Module, torch.nn.Module]) -> torch.nn.Module:
@@ -42,7 +65,7 @@ def _accelerated(model: torch.nn.Module, done: dict[torch.nn.Module, torch.nn.Mo
 
 
 def _swapped(module: torch.nn.Module) -> torch.nn.Module:
-    kind = LAYERS.get(f"{type(module).__module__}.{type(module).__qualname__}")
+    kind = LAYERS.get(_name(type(module)))
     if kind is None:
         return module
     if any(torch.nn.parameter.is_lazy(x) for x in module.parameters()):

@@ -56,8 +56,8 @@ def analyse(body: Sequence[Stmt], variables: Mapping[int, Var], forced: frozense
     forced: keys to take as varying. impure: functions that depend on the thread. references: function -> which arguments it takes by reference.
     """
     facts = Facts(varying=set(forced))
-    controls: list[tuple[int, tuple[Expr, ...], Expr | None]] = []
-    _collect(tuple(body), (), facts, controls, variables, references or {})
+    found = _Assignments(facts, variables, references or {})
+    found.collect(tuple(body), ())
     facts.varying |= {v.key for v in variables.values() if v.space == "local" and v.dims} | {
         v.key for v in variables.values() if v.space in ("lanes", "warp")
     }
@@ -65,7 +65,7 @@ def analyse(body: Sequence[Stmt], variables: Mapping[int, Var], forced: frozense
     changed = True
     while changed:
         changed = False
-        for key, conds, value in controls:
+        for key, conds, value in found.controls:
             if key in facts.varying or (key in variables and variables[key].space == "block"):
                 continue
             inside = conds[len(facts.scopes.get(key, ())) :]
@@ -87,39 +87,77 @@ def varies(expr: Expr, varying: set[int], variables: Mapping[int, Var], impure: 
     return False
 
 
-def _collect(
-    stmts: tuple[Stmt, ...],
-    conds: tuple[Expr, ...],
-    facts: Facts,
-    controls: list[tuple[int, tuple[Expr, ...], Expr | None]],
-    variables: Mapping[int, Var],
-    references: Mapping[str, tuple[int, ...]],
-) -> None:
-    """Note each assignment with the conditions that it depends on. A conditional jump makes the rest of its loop conditional."""
-    for stmt in stmts:
-        for expr in ir.own_expressions(stmt):
-            _note(stmt, expr, conds, facts, controls, variables, references)
-        if isinstance(stmt, Declare):
-            facts.declared[stmt.var.key] = stmt
-            facts.scopes[stmt.var.key] = conds
-            controls.append((stmt.var.key, conds if stmt.init is not None else (), stmt.init))
-            if stmt.var.reference and stmt.init is not None and (t := ir.target(stmt.init)) is not None and t.var is not None:
-                facts.addressed.add(t.var)
-        elif isinstance(stmt, Collective):
-            controls.append((stmt.var.key, (), None))
-        elif isinstance(stmt, If):
-            inner = conds if stmt.exits else (*conds, stmt.cond)
-            _collect(stmt.then, inner, facts, controls, variables, references)
-            _collect(stmt.other, inner, facts, controls, variables, references)
-        elif isinstance(stmt, For | ir.DoWhile):
-            inner = (*conds, *((stmt.cond,) if stmt.cond is not None else ()), *_jump_conditions(stmt.body))
-            if isinstance(stmt, For):
-                _collect(stmt.init, conds, facts, controls, variables, references)
-                if stmt.step is not None:
-                    _note(stmt, stmt.step, inner, facts, controls, variables, references)
-            _collect(stmt.body, inner, facts, controls, variables, references)
-        elif isinstance(stmt, ir.Block):
-            _collect(stmt.body, conds, facts, controls, variables, references)
+@dataclass
+class _Assignments:
+    """What is assigned in a kernel, and the conditions that each assignment depends on."""
+
+    facts: Facts
+    variables: Mapping[int, Var]
+    references: Mapping[str, tuple[int, ...]]
+    controls: list[tuple[int, tuple[Expr, ...], Expr | None]] = field(default_factory=list)
+    """Key, conditions, and the value where it is the whole."""
+
+    def collect(self, stmts: tuple[Stmt, ...], conds: tuple[Expr, ...]) -> None:
+        """Note each assignment with the conditions that it depends on. A conditional jump makes the rest of its loop conditional."""
+        for stmt in stmts:
+            for expr in ir.own_expressions(stmt):
+                self._note(stmt, expr, conds)
+            if isinstance(stmt, Declare):
+                self.facts.declared[stmt.var.key] = stmt
+                self.facts.scopes[stmt.var.key] = conds
+                self.controls.append((stmt.var.key, conds if stmt.init is not None else (), stmt.init))
+                if stmt.var.reference and stmt.init is not None and (t := ir.target(stmt.init)) is not None and t.var is not None:
+                    self.facts.addressed.add(t.var)
+            elif isinstance(stmt, Collective):
+                self.controls.append((stmt.var.key, (), None))
+            elif isinstance(stmt, If):
+                inner = conds if stmt.exits else (*conds, stmt.cond)
+                self.collect(stmt.then, inner)
+                self.collect(stmt.other, inner)
+            elif isinstance(stmt, For | ir.DoWhile):
+                inner = (*conds, *((stmt.cond,) if stmt.cond is not None else ()), *_jump_conditions(stmt.body))
+                if isinstance(stmt, For):
+                    self.collect(stmt.init, conds)
+                    if stmt.step is not None:
+                        self._note(stmt, stmt.step, inner)
+                self.collect(stmt.body, inner)
+            elif isinstance(stmt, ir.Block):
+                self.collect(stmt.body, conds)
+
+    def _note(self, stmt: Stmt, expr: Expr, conds: tuple[Expr, ...]) -> None:
+        for node in expr.walk():
+            self._note_assigned(stmt, expr, node, conds)
+            if node.kind == "unary" and node.name == "&" and (root := ir.target(node.children[0])) is not None and root.var is not None:
+                if _is_pointed_to(node.children[0], self.variables):
+                    continue  # the address of what a pointer points to, not of the pointer
+                self.facts.addressed.add(root.var)
+                self.facts.assigned.setdefault(root.var, []).append(stmt)
+            if node.kind == "lambda":
+                for inside in node.walk():
+                    if inside.var is not None:
+                        self.facts.addressed.add(inside.var)
+            if (owner := _object(node, self.variables)) is not None:
+                self.facts.assigned.setdefault(owner, []).append(stmt)
+                self.facts.addressed.add(owner)
+            if node.kind == "call":
+                for position, argument in enumerate(node.children[1:]):
+                    root = ir.target(argument)
+                    if root is not None and root.var is not None and position in self.references.get(node.name, ()):
+                        self.facts.assigned.setdefault(root.var, []).append(stmt)
+                        self.facts.addressed.add(root.var)
+
+    def _note_assigned(self, stmt: Stmt, expr: Expr, node: Expr, conds: tuple[Expr, ...]) -> None:
+        """Note the variable that a part of an expression assigns to, if it does."""
+        changed = ir.assigned(node)
+        root = ir.target(changed) if changed is not None else None
+        if changed is None or root is None or root.var is None or (var := self.variables.get(root.var)) is None:
+            return
+        whole = changed.kind in ("name", "paren", "member")
+        if not whole and (var.space != "local" or (changed.kind == "index" and _points(var))):
+            return  # what it points to is assigned, not the pointer
+        self.facts.assigned.setdefault(root.var, []).append(stmt)
+        if whole or not (var.dims or re.search(r"\*|\bauto\b", var.type)):  # an array in a class
+            self.controls.append((root.var, (*conds, *_branches(expr, node)), node if node.kind == "assign" else None))
 
 
 def _jump_conditions(body: tuple[Stmt, ...]) -> tuple[Expr, ...]:
@@ -129,49 +167,6 @@ def _jump_conditions(body: tuple[Stmt, ...]) -> tuple[Expr, ...]:
         if isinstance(stmt, If) and any(isinstance(s, Jump | Return) for s in ir.walk((*stmt.then, *stmt.other))):
             conditions.append(stmt.cond)
     return tuple(conditions)
-
-
-def _note(
-    stmt: Stmt,
-    expr: Expr,
-    conds: tuple[Expr, ...],
-    facts: Facts,
-    controls: list[tuple[int, tuple[Expr, ...], Expr | None]],
-    variables: Mapping[int, Var],
-    references: Mapping[str, tuple[int, ...]],
-) -> None:
-    inner = conds
-    for node in expr.walk():
-        changed = ir.assigned(node)
-        if changed is not None:
-            root = ir.target(changed)
-            if root is not None and root.var is not None and root.var in variables and changed.kind in ("name", "paren", "member"):
-                facts.assigned.setdefault(root.var, []).append(stmt)
-                controls.append((root.var, (*inner, *_branches(expr, node)), node if node.kind == "assign" else None))
-            elif changed.kind == "index" and root is not None and root.var is not None and root.var in variables and _points(variables[root.var]):
-                pass  # what it points to is assigned, not the pointer
-            elif root is not None and root.var is not None and variables.get(root.var) is not None and variables[root.var].space == "local":
-                facts.assigned.setdefault(root.var, []).append(stmt)
-                if not variables[root.var].dims and not re.search(r"\*|\bauto\b", variables[root.var].type):  # an array in a class
-                    controls.append((root.var, (*inner, *_branches(expr, node)), node if node.kind == "assign" else None))
-        if node.kind == "unary" and node.name == "&" and (root := ir.target(node.children[0])) is not None and root.var is not None:
-            if _is_pointed_to(node.children[0], variables):
-                continue  # the address of what a pointer points to, not of the pointer
-            facts.addressed.add(root.var)
-            facts.assigned.setdefault(root.var, []).append(stmt)
-        if node.kind == "lambda":
-            for inside in node.walk():
-                if inside.var is not None:
-                    facts.addressed.add(inside.var)
-        if (owner := _object(node, variables)) is not None:
-            facts.assigned.setdefault(owner, []).append(stmt)
-            facts.addressed.add(owner)
-        if node.kind == "call":
-            for position, argument in enumerate(node.children[1:]):
-                root = ir.target(argument)
-                if root is not None and root.var is not None and position in references.get(node.name, ()):
-                    facts.assigned.setdefault(root.var, []).append(stmt)
-                    facts.addressed.add(root.var)
 
 
 def _points(var: Var) -> bool:

@@ -32,11 +32,7 @@ class Cooperate:
 
     def sites(self, plan: Plan) -> Iterator[Action]:
         """Yield the team sizes for each kernel that has a loop to share out."""
-        for kernel in plan.unit.kernels:
-            try:
-                _rewritten(plan, kernel, 32)
-            except NotApplicable:
-                continue
+        for kernel, _ in plan.matching(lambda plan, kernel: _rewritten(plan, kernel, 32)):
             yield from (Action(self.name, kernel, (("threads", team),)) for team in TEAMS)
 
     def apply(self, plan: Plan, action: Action) -> Plan:

@@ -50,11 +50,7 @@ class JoinSums:
 
     def sites(self, plan: Plan) -> Iterator[Action]:
         """Yield the widths for each kernel of that kind."""
-        for kernel in plan.unit.kernels:
-            try:
-                matched = sums(plan, kernel)
-            except NotApplicable:
-                continue
+        for kernel, matched in plan.matching(sums):
             if _by_vectors(matched) is not None:
                 yield Action(self.name, kernel, (("wide", WIDTH),))
             yield Action(self.name, kernel, (("wide", 1),))

@@ -54,11 +54,7 @@ class ShuffleTree:
 
     def sites(self, plan: Plan) -> Iterator[Action]:
         """Yield the numbers of elements for each kernel of that kind."""
-        for kernel in plan.unit.kernels:
-            try:
-                tree(plan, kernel)
-            except NotApplicable:
-                continue
+        for kernel, _ in plan.matching(tree):
             if _goes_wide(plan, kernel):
                 yield Action(self.name, kernel, (("each", EACH[0]), ("wide", WIDTH)))
             yield from (Action(self.name, kernel, (("each", each),)) for each in EACH)

@@ -93,9 +93,7 @@ def _emit(e: Edit, node: fx.Node, match: tuple[fx.Node, int, bool]) -> None:
     args = list(inner.args)
     args[position] = first
     new = at.call(inner.target, *args, **inner.kwargs)
-    if shape(new) != shape(node):
-        new = at.call(aten.reshape.default, new, list(shape(node)))
-    e.replace(node, new)
+    e.replace_reshaped(node, new)
 
 
 EXTREMUM_FIRST = Rewrite(
@@ -120,9 +118,7 @@ def _emit_bias(e: Edit, node: fx.Node, conv: Any) -> None:
     rest = (list(_axes(node)), True) if is_op(node, *_OVER_AXES) else node.args[1:]
     first = at.call(node.target, bare, *rest, **node.kwargs)
     new = at.call(aten.add.Tensor, first, at.call(aten.reshape.default, conv.bias, [conv.channels, *[1] * conv.d]))
-    if shape(new) != shape(node):
-        new = at.call(aten.reshape.default, new, list(shape(node)))
-    e.replace(node, new)
+    e.replace_reshaped(node, new)
 
 
 BIAS_AFTER_EXTREMUM = Rewrite(

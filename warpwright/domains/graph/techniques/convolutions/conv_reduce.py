@@ -89,9 +89,7 @@ def _emit(e: Edit, node: fx.Node, match: tuple[Reduction, Convolution, tuple[int
     at = e.before(node)
     new = collapse(at, conv, spatial, red.mean)
     new = reduce(at, new, tuple(a for a in red.axes if a < 2), True, red.mean)
-    if shape(new) != shape(node):
-        new = at.call(aten.reshape.default, new, list(shape(node)))
-    e.replace(node, new)
+    e.replace_reshaped(node, new)
 
 
 def collapse(at: Inserter, conv: Convolution, spatial: tuple[int, ...], mean: bool) -> fx.Node:

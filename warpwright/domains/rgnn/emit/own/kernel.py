@@ -113,6 +113,11 @@ def loaded_together(
     return None
 
 
+def unless_ordered(device: torch.device, loaded: Callable[[torch.device], Loaded | None]) -> Loaded | None:
+    """Return what is loaded for a device; None on a CPU, and where sums have to be in a fixed order."""
+    return None if device.type != "cuda" or torch.are_deterministic_algorithms_enabled() else loaded(device)
+
+
 def dense(rows: torch.Tensor) -> torch.Tensor:
     """Return rows as kernels take them: without gaps, and where copies of 16 bytes may begin."""
     rows = rows.contiguous()

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 
 from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn.emit.own import outer as rows_outer
-from warpwright.domains.rgnn.emit.own.kernel import ALIGNED, Launch, Own, dense, loaded_together, with_the_others
+from warpwright.domains.rgnn.emit.own.kernel import ALIGNED, Launch, Own, dense, loaded_together, unless_ordered, with_the_others
 
 WIDEST = 256
 """Numbers of a row."""
@@ -238,7 +238,7 @@ def takes(x: torch.Tensor, columns: int) -> bool:
 
 
 def _launches(device: torch.device) -> tuple[Launch, ...] | None:
-    return None if device.type != "cuda" or torch.are_deterministic_algorithms_enabled() else _loaded(device)
+    return unless_ordered(device, _loaded)
 
 
 @functools.cache
