@@ -243,7 +243,7 @@ def _of(seen: Sequence[bool]) -> str:
 
 
 def read_estimates(rows: Iterable[Row], programs: Iterable[Timed]) -> dict[tuple[str, str], dict[str, float]]:
-    """Return the kept estimates in microseconds by recipe: a row has one for each program of its task in recorded order, null for what is not legal."""
+    """Return the kept estimates in microseconds by recipe: a row has one for each program of its task as recorded, null for what is not legal."""
     tasks = by_task(programs)
     kept = {(row["track"], row["task"]): row["us"] for row in rows if row.get("table") == "estimates"}
     return {key: {one.recipe: us for one, us in zip(tasks[key], seen, strict=True) if us} for key, seen in kept.items()}
