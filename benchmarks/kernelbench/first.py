@@ -59,6 +59,7 @@ def main() -> None:
     parser.add_argument("--last", type=float, default=0.0, help="so many seconds before the end no task is begun")
     parser.add_argument("--footprints", type=Path, help="eager peaks in bytes, by level:number: a task waits until the GPU has room for it")
     parser.add_argument("--precision", choices=("strict", "tf32"), default="strict", help="tf32: every program runs with TF32 permitted in products")
+    parser.add_argument("--still", action="store_true", help="while one times its programs, the other processes stand still")
     parser.add_argument("--dry", action="store_true")
     options = parser.parse_args()
     end = time.monotonic() + options.seconds
@@ -212,8 +213,9 @@ def task_rows(file: Path, lock: Any, options: argparse.Namespace, published: dic
         began = time.monotonic()
         errors = compared(programs, model, inputs, leaves, 1e9 * options.wide)
         calls: dict[str, Callable[[], object]] = {name: partial(program, *inputs) for name, program in programs.items()}
-        times: dict[str, float] = {} if options.dry else timed(calls)
-        hosts, idle = (host_times(calls), idle_times(calls)) if times and not options.brief else ({}, {})
+        with spawned.still() if options.still else contextlib.nullcontext():
+            times: dict[str, float] = {} if options.dry else timed(calls)
+            hosts, idle = (host_times(calls), idle_times(calls)) if times and not options.brief else ({}, {})
         kernels = kernel_times(calls, device) if options.kernels else {}
         held = time.monotonic() - began
     old = published.get(task.name, {})

@@ -159,9 +159,10 @@ def _large_products(ir: GraphIR) -> list[fx.Node]:
 
 def _gains(node: fx.Node) -> bool:
     """Is a product large enough, and limited by its arithmetic?"""
-    a: Any
-    a, b = node.args[:2]
-    numbers = math.prod(shape(a)) + math.prod(shape(node)) + (0 if is_parameter_only(b) else math.prod(shape(b)))
+    operands: Any = node.args
+    a, b = operands[:2]
+    read = [node, a] if is_parameter_only(b) else [node, a, b]
+    numbers = sum(math.prod(shape(tensor)) for tensor in read)
     flops, inner = _flops(node), shape(a)[-1]
     even = inner % _EVEN == 0 and shape(node)[-1] % _EVEN == 0 and inner <= Tf32x3.chunks[0] * _MOST_PIECES
     return even and flops >= max(_LEAST_FLOPS, _LEAST_INTENSITY * numbers)
