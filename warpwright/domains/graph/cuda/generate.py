@@ -20,6 +20,10 @@ from warpwright.domains.graph.ir import value
 
 KEPT_COST = 8
 """Cycles from which on keeping a value in registers beats computing it again."""
+HELD_ALONE = 24
+"""Values that a thread keeps from which on a block of 1,024 is alone on a multiprocessor. Two of them would have 32 registers a thread, and pointers,
+counters and two sums in float64 take the rest: ptxas of CUDA 13 tried it for a batch norm of two images that keeps 32 values, and put 592 bytes on
+the stack (180 with 64 registers). Of kernels that keep 8 it spills 8 bytes for the second block, and is let do so."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +151,9 @@ class _Writer(Elements):
         inputs = [f"const {TYPES[value(node).dtype]}* __restrict__ a{i}" for i, (node, _) in enumerate(self.program.operands)]
         outputs = [f"{TYPES[self._kind(v)]}* __restrict__ o{i}" for i, v in enumerate(self.results)]
         more = ["double* w", "int* flags"] if workspace else []
-        bounds = f"{self.plan.block}, 2" if self.plan.together else f"{self.plan.block}"
+        held = len(self.kept) * self.plan.items * self.plan.vector
+        resident = ", 2" if self.plan.together else ", 1" if self.plan.block == 1024 and held >= HELD_ALONE else ""
+        bounds = f"{self.plan.block}{resident}"
         return f'extern "C" __global__ void __launch_bounds__({bounds}) {name}({", ".join([*inputs, *outputs, *more])}) {{'
 
     # --- kernels -----------------------------------------------------------------------------------------------------
