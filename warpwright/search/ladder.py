@@ -66,12 +66,12 @@ def _asked(moves: Moves, rungs: list[Recipe], batch: int) -> Generator[list[Reci
         answers = yield from moves.ask(now, batch)
         asked, records = [*asked, *now], [*records, *answers]
         wrong = [recipe for recipe, record in zip(now, answers, strict=True) if record.status == "wrong"]
-        exact = [longer for recipe in wrong for longer in _exactly(moves, recipe)]
+        exact = [longer for recipe in wrong for longer in exactly(moves, recipe)]
         waiting = [recipe for recipe in distinct([*exact, *waiting]) if recipe not in asked]
     return asked, records
 
 
-def _exactly(moves: Moves, recipe: Recipe) -> list[Recipe]:
+def exactly(moves: Moves, recipe: Recipe) -> list[Recipe]:
     """Return `recipe` with its kernels at the next precision; else with a schedule that computes its rewrites more exactly, in the place where that
     is legal: before the others."""
     precise = tuple(_at_next_precision(moves.space, action) for action in recipe)
