@@ -149,9 +149,9 @@ modules)
 lanes)
     case ${LANES:-} in
     "") echo "expected LANES=first, second, third or PART:SECONDS ... | PART:SECONDS ..., saw none" >&2 && exit 2 ;;
-    first) LANES="padded:45 t3:30 verdicts:490|wide:45 odd:45 backward:70 step:105 plan:45 merger:75 cuda_l1:185" ;;
+    first) LANES="padded:45 t3:30 verdicts:490|wide:45 odd:45 backward:70 step:105 plan:45 merger:75 tf32:185" ;;
     second) LANES="misses:140 verdicts:430|modules:570" ;;
-    third) LANES="warm:330|tf32:210 cuda_l1:120" ;;
+    third) LANES="warm:330|cuda_l1:330" ;;
     esac
     lane 0 ${LANES%|*} &
     lane 1 ${LANES#*|} &
