@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 import math
 import random
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -65,6 +66,9 @@ HIDDEN_AHEAD = measure.FEWEST_HIDDEN + 2
 
 TAKES_THE_ORIGINAL = "takes the original's forward"
 """In the warning of a generated program whose guard refuses a call (`domains/graph/watch.py`)."""
+
+UNUSUAL_STRIDES = re.compile(r" has strides \([\d, ]*\): pass ")
+"""In that warning, where an input lies otherwise than the example's."""
 
 
 @dataclass
@@ -577,8 +581,11 @@ class LocalEvaluator:
 
 
 def fell_back(log: str) -> str:
-    """Return what a program of ours said when it left a call to the original, or "": what is timed is then not its recipe."""
-    line = next((line for line in log.splitlines() if TAKES_THE_ORIGINAL in line), "")
+    """Return what a program of ours said when it left a call to the original, or "": what is timed is then not its recipe.
+
+    Inputs at unusual strides are the verifier's own, never those that are timed: a program may leave them to the original.
+    """
+    line = next((line for line in log.splitlines() if TAKES_THE_ORIGINAL in line and not UNUSUAL_STRIDES.search(line)), "")
     return line[line.find("this call") :].strip() if line else ""
 
 
