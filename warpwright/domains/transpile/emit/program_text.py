@@ -132,7 +132,7 @@ _OPTIONAL = {
     "thrust": r"\bthrust\s*::|\bnamespace\s+thrust\b|\bTHRUST_\w+",
     "nvtx": r"\bnvtx\w+",
     "demangle": r"\b__cu_demangle\b",
-    "grid": r"\bcooperative_groups\b|\bcudaLaunchCooperativeKernel",
+    "grid": r"\bcooperative_groups\b|\bcudaLaunchCooperativeKernel|\bww::run_together\b",
     "groups": r"\bcooperative_groups\b",
     "barriers": r"\bcuda\s*::\s*(barrier|pipeline|make_pipeline|memcpy_async|aligned_size_t|thread_scope\w*|atomic\w*)\b|\bnamespace\s+cuda\b",
     "pipeline_primitives": r"\b__pipeline_\w+",

@@ -180,7 +180,7 @@ HD float __half2float(__half); HD __half __float2half(float); HD __half __float2
 HD __half2 __floats2half2_rn(float, float); HD __half2 __float22half2_rn(float2); HD __half2 __float2half2_rn(float); HD float2 __half22float2(__half2); HD __half2 __halves2half2(__half, __half); HD __half2 __half2half2(__half); HD __half2 make_half2(__half, __half);
 HD __half __low2half(__half2); HD __half __high2half(__half2); HD float __low2float(__half2); HD float __high2float(__half2); HD unsigned short __half_as_ushort(__half); HD __half __ushort_as_half(unsigned short);
 HD unsigned short __bfloat16_as_ushort(__nv_bfloat16); HD __nv_bfloat16 __ushort_as_bfloat16(unsigned short); HD int __bfloat162int_rn(__nv_bfloat16); HD int __bfloat162int_rz(__nv_bfloat16); HD __nv_bfloat16 __int2bfloat16_rn(int);
-HD __nv_bfloat162 __bfloat162bfloat162(__nv_bfloat16); HD __nv_bfloat162 __halves2bfloat162(__nv_bfloat16, __nv_bfloat16); HD __nv_bfloat16 __low2bfloat16(__nv_bfloat162); HD __nv_bfloat16 __high2bfloat16(__nv_bfloat162);
+HD __nv_bfloat162 __bfloat162bfloat162(__nv_bfloat16); HD __nv_bfloat162 make_bfloat162(__nv_bfloat16, __nv_bfloat16); HD __nv_bfloat162 __halves2bfloat162(__nv_bfloat16, __nv_bfloat16); HD __nv_bfloat16 __low2bfloat16(__nv_bfloat162); HD __nv_bfloat16 __high2bfloat16(__nv_bfloat162);
 HD float __bfloat162float(__nv_bfloat16); HD __nv_bfloat16 __float2bfloat16(float); HD __nv_bfloat16 __float2bfloat16_rn(float); HD __nv_bfloat162 __floats2bfloat162_rn(float, float); HD __nv_bfloat162 __float22bfloat162_rn(float2); HD float2 __bfloat1622float2(__nv_bfloat162);
 
 namespace std {
