@@ -1,6 +1,6 @@
 """Kernels that wait for what another block writes: `while (atomicAdd(&flag[i], 0) == 0) {}` reads a place until it changes.
 
-Blocks that run one after another would wait for ever where the other block comes later, or goes on in a later turn of its own loop. Such a kernel runs
+Blocks that run one after another would wait for ever where the other block comes later, or goes on in a later turn of its loop. Such a kernel runs
 on fibers, and its blocks at once, each on a thread of the machine, as of a cooperative launch; a wait gives the processor to the others. With one
 block, or more than a cooperative launch may have, blocks run as before. Locks (`while (atomicCAS(&lock, 0, 1)) {}`) are no such wait: a block gives
 its lock back before it ends.
