@@ -1,56 +1,165 @@
 #!/bin/bash
-# What one H200 measures of our kernels in a few minutes, part by part; each part writes its rows as they come.
+# What is left to be measured of our kernels on an H200, part by part; each part has a hard limit and writes its rows as they come.
 #
-#     bash benchmarks/kernelbench/h200.sh KB OUT PART SECONDS [ARCHIVE]
+#     bash benchmarks/kernelbench/h200.sh PART FOLDER OUT [SECONDS]
+#     LANES="padded:25 verdicts:540|wide:45 cuda_l1:330" bash benchmarks/kernelbench/h200.sh lanes FOLDER OUT
 #
-# KB has level1, level2, level3, and footprints.json (eager peaks, as `run --footprints` makes it). Parts:
+# FOLDER has KB (KernelBench's level1, level2, level3, and footprints.json: eager peaks, as `run --footprints` makes it), h100.json (CUDA-L1's
+# release), lib (einops, vit_pytorch) and, where an earlier machine is gone, what it brought back: kernels.tgz, archives.tgz. Parts, with seconds:
 #
-#     verdicts   a draw through the verifier, of the tasks of LEVELS (1,2,3) whose eager peak is LARGEST GB at most (4); SEED, COUNT and JOBS are
-#                the draw's, on GPUS of them (1), JOBS on each, a candidate timed for TIMING seconds (2; 1 was too short for 7 of 8 candidates when
-#                nine jobs took turns; with the ARCHIVE of an earlier run what it finished is left out)
-#     products   TASKS (1:1,3:3: products by INT8 slices) through the verifier, anew REPEATS times (3) side by side, each with its own secret
-#     first      first programs, no verdicts; MORE: further tasks
-#     level3     first programs of level 3, no verdicts, the smallest first; TASKS: which (all whose eager peak is LARGEST GB at most)
-#     host       three small kernels: what they take of the host
+#   padded    direct_convolution with zeros around x, alone; then v0's L2-43 whole, which it ends in                                      45
+#   t3        first programs in TF32's track of tasks whose norms and arg-extrema were mended                                             30
+#   misses    first programs of networks that lose, or TASKS: eager with the channels last beside them, then torch.compile               140
+#   wide      attention with heads of 512 and 1,024 in 16 bits, with a bias, and decoding                                                 45
+#   odd       convolutions of images whose places are no multiple of four, with blocks of one sample each beside the usual ones           45
+#   backward  attention's backward kernels, heads of 256 and 16 bits                                                                      70
+#   step      a training step with causal attention, whole, by verdict                                                                   105
+#   plan      launch plans: the host's time, and from idle to idle                                                                        45
+#   merger    the vision transformer whose torch.compile had no time, by verdict                                                          75
+#   verdicts  KernelBench by verdict, in the order drawn by SEED (811), cold; called again it goes on where it was                       400
+#   warm      the same tasks once more by an archive that knows what verdicts found, and the caches of the compilers                    300
+#   tf32      KernelBench by verdict in TF32's track                                                                                     300
+#   cuda_l1   CUDA-L1's released programs beside ours, v0 sizes                                                                          330
+#   modules   the 40 modules of benchmarks/kernels by verdict, those held out first; called again it goes on                             500
+#   lanes     the parts of LANES, those before | on the first GPU and one half of the cores, the others on the second, side by side;
+#             `first`, `second` and `third` in the place of LANES are calls of ten minutes: 30 of them decide all of the above
+#
+# Parts work in WORK (/tmp/warpwright_kernels), so that a later call on the same machine goes on; after each of them OUT has kernels.tgz, all rows and
+# logs, and archives.tgz, all archives. DRY=1: everything small on the CPU.
 set -u
-kb=$(realpath "$1") out=$2 part=$3 seconds=$4 archive=${5:-}
-mkdir -p "$out"
-minutes=$(python3 -c "print($seconds / 60)")
-held=benchmarks/kernels/held_out
-judged=(--prewarm skip --baselines eager,compile,cuda_graph --budget "3000s,2 proposals,until faster" --budget-of all --timing-seconds "${TIMING:-2}"
-  --minutes "$minutes" --grace 9 --trace)
+part=$1 folder=$(realpath "$2") out=$3 limit=${4:-}
+kb=$folder/KB work=${WORK:-/tmp/warpwright_kernels} seed=${SEED:-811} dry=${DRY:+--dry} device=${DRY:+cpu}
+device=${device:-cuda}
+mkdir -p "$out" "$work"
+out=$(realpath "$out")
+export PYTHONPATH=$PWD:$folder/lib${PYTHONPATH:+:$PYTHONPATH}
+patience=1
+[ -z "$dry" ] || export TRITON_INTERPRET=1 patience=4 # an interpreter, on a CPU
+jobs=$(($(nproc) < 15 ? $(nproc) : 15))
+
+# limited NAME SECONDS MODULE ...: a module's output goes to WORK/NAME/log.txt; it is asked to end after so many seconds, and killed 4 s later
+limited() {
+    local name=$1 seconds=$2
+    shift 2
+    mkdir -p "$work/$name"
+    timeout -s INT -k 4 $((seconds * patience)) python3 -u -m "$@" >>"$work/$name/log.txt" 2>&1
+    local code=$?
+    echo "$name: exit $code, $SECONDS s, $(find "$work/$name" -name '*.jsonl' -exec cat {} + | wc -l) rows"
+    bring_back
+}
+
+# whatever is there is in OUT at once: a call that is ended loses nothing but what it was at
+bring_back() {
+    (
+        flock 9
+        tar -C "$work" --exclude='*.db*' --exclude=cache --exclude=programs --exclude='*.lock' -czf "$out/.rows" . &&
+            mv "$out/.rows" "$out/kernels.tgz"
+        find "$work" -name '*.db' -printf '%P\n' | tar -C "$work" -czf "$out/.archives" -T - && mv "$out/.archives" "$out/archives.tgz"
+    ) 9>"$work/.lock"
+}
+
+# first NAME SECONDS ...: first programs, no verdicts
+first() {
+    local name=$1 seconds=$2
+    shift 2
+    limited "$name" $((seconds + 4)) benchmarks.kernelbench.first --kernelbench "$kb" --footprints "$kb/footprints.json" --brief --wide 3 $dry \
+        --seconds "$seconds" --out "$work/$name" "$@"
+}
+
+# verdicts NAME SECONDS ...: through the front door
+verdicts() {
+    local name=$1 seconds=$2
+    shift 2
+    limited "$name" $((seconds + 4)) benchmarks.kernelbench.whole --kernelbench "$kb" --seed "$seed" --first 0 --verdicts "$seconds" $dry \
+        --out "$work/$name" "$@"
+}
+
+# released NAME SECONDS ...: CUDA-L1's programs beside ours
+released() {
+    local name=$1 seconds=$2
+    shift 2
+    limited "$name" $((seconds + 6)) benchmarks.kernelbench.cuda_l1_beside --cuda-l1 "$folder/h100.json" --seed "$seed" --jobs "$jobs" $dry \
+        --seconds "$seconds" --out "$work/$name" "$@"
+}
+
+# lane GPU PART:SECONDS ...: parts one after the other on one GPU and its half of the cores
+lane() {
+    local gpu=$1 half=$(($(nproc) / 2))
+    shift
+    [ "$half" -gt 0 ] || half=1
+    for one in "$@"; do
+        CUDA_VISIBLE_DEVICES=$gpu taskset -c $((gpu * half))-$(((gpu + 1) * half - 1)) bash "$0" "${one%:*}" "$folder" "$out" "${one#*:}"
+    done
+}
+
+if [ ! -e "$work/.begun" ]; then # a machine that is new goes on where the last one was
+    for kept in kernels archives; do
+        [ ! -e "$folder/$kept.tgz" ] || tar -C "$work" -xzf "$folder/$kept.tgz"
+    done
+    touch "$work/.begun"
+fi
+misses=${TASKS:-3:18,3:5,3:26,3:45}
 case $part in
-verdicts)
-  python3 -m benchmarks.kernelbench.run --kernelbench "$kb" --levels "${LEVELS:-1,2,3}" --footprints "$kb/footprints.json" \
-    --largest "${LARGEST:-4}" --draw "${SEED:-47},${COUNT:-48}" --gpus "${GPUS:-1}" --jobs-per-gpu "${JOBS:-6}" "${judged[@]}" --resume --out "$out" \
-    ${archive:+--archive "$archive"}
-  ;;
-products)
-  for number in $(seq "${REPEATS:-3}"); do
-    python3 -m benchmarks.kernelbench.run --kernelbench "$kb" --levels 1,2,3 --footprints "$kb/footprints.json" --only "${TASKS:-1:1,3:3}" \
-      --jobs-per-gpu 2 "${judged[@]}" --out "$out/$number" &
-  done
-  wait
-  ;;
-level3)
-  some=$(python3 -c "
-import json, sys
-peaks = {name: peak for name, peak in json.load(open(sys.argv[1])).items() if name.startswith('3:') and peak <= 1e9 * float(sys.argv[2])}
-print(','.join(sorted(peaks, key=peaks.get)))" "$kb/footprints.json" "${LARGEST:-4}")
-  python3 -m benchmarks.kernelbench.first --kernelbench "$kb" --out "$out" --baselines compile --wide 2 --jobs "${JOBS:-9}" --seconds "$seconds" --kernels \
-    --tasks "${TASKS:-$some}"
-  ;;
-first)
-  tasks=benchmarks/kernels/tasks
-  python3 -m benchmarks.kernelbench.first --kernelbench "$kb" --out "$out" --baselines compile --wide 8 --jobs 9 --seconds "$seconds" --kernels \
-    --tasks "2:17,2:46,2:35,2:5,$tasks/smoothness_loss.py,$held/message_mean.py,$held/upsample_and_join.py,3:31,3:43,2:52,2:16,2:100,2:93,2:26,1:50,2:19,$tasks/patch_merging.py,$tasks/gated_update.py,3:21${MORE:+,$MORE}"
-  ;;
-host)
-  python3 -m benchmarks.kernelbench.first --kernelbench "$kb" --out "$out" --baselines compile,cuda_graph --jobs 1 --seconds "$seconds" --kernels \
-    --tasks benchmarks/kernels/chains/three_kernels.py
-  ;;
+padded)
+    limited padded 20 benchmarks.kernels.padded --seconds 15 $dry --out "$work/padded"
+    released padded_whole $((${limit:-45} - 26)) --tasks 2:43 --proposals 4
+    ;;
+t3) first t3 $((${limit:-30} - 4)) --precision tf32 --baselines compile,cuda_graph --jobs 10 --last 4 --tasks 2:62,2:88,2:94,2:75,2:37,2:30,1:51,1:52 ;;
+misses)
+    half=$((${limit:-140} / 2 - 4))
+    first misses $half --tasks $misses --baselines channels_last --proposals 2 --jobs 4 --kernels
+    first misses_compile $half --tasks $misses --baselines compile --proposals 2 --jobs 4
+    ;;
+wide)
+    limited wide "${limit:-45}" benchmarks.kernels.attention --cases "bf16 4096 x 512|bf16 2048 x 1024|bf16 2048 x 512|decode, 512|512, bias" \
+        --ways chosen --no-compile --seconds $((${limit:-45} - 5)) --jobs "$((jobs < 6 ? jobs : 6))" $dry --out "$work/wide"
+    ;;
+odd)
+    limited odd "${limit:-45}" benchmarks.kernels.implicit_convolution --cases "half odd" --ways chosen --no-compile \
+        --seconds $((${limit:-45} - 5)) --jobs "$((jobs < 10 ? jobs : 10))" $dry --out "$work/odd"
+    ;;
+backward)
+    limited backward "${limit:-70}" benchmarks.kernels.attention_backward --cases "256|bf16" --ways all --no-compile \
+        --seconds $((${limit:-70} - 5)) --jobs "$jobs" $dry --out "$work/backward"
+    ;;
+step)
+    limited step "${limit:-105}" benchmarks.training_step causal_attention --device "$device" --budget "$((${limit:-105} - 20))s" $dry \
+        --out "$work/step"
+    ;;
+plan) limited plan "${limit:-45}" benchmarks.kernels.launch_plan --seconds $((${limit:-45} - 8)) $dry --out "$work/plan" ;;
+merger)
+    limited merger "${limit:-75}" benchmarks.third_party merger_vit --budget "$((${limit:-75} - 12))s, until faster" --baselines eager,compile \
+        --device "$device" --trace --out "$work/merger/rows.jsonl"
+    ;;
+verdicts) verdicts verdicts $((${limit:-400} - 5)) --resume ;;
+warm)
+    mkdir -p "$work/warm/verdicts"
+    [ ! -e "$work/verdicts/verdicts/archive.db" ] || cp "$work/verdicts/verdicts/archive.db" "$work/warm/verdicts/"
+    verdicts warm $((${limit:-300} - 5))
+    ;;
+tf32) verdicts tf32 $((${limit:-300} - 5)) --resume --precision tf32 ;;
+cuda_l1) released cuda_l1 $((${limit:-330} - 8)) ;;
+modules)
+    each=$((${limit:-500} / 2 - 25))
+    for held in --held-out ""; do
+        limited "modules${held//[^a-z]/}" $((each + 24)) benchmarks.kernels.modules $held --minutes "$(python3 -c "print($each / 60)")" \
+            --jobs "$((jobs < 6 ? jobs : 6))" --budget "300s,2 proposals,until faster" $dry --out "$work/modules${held//[^a-z]/}"
+    done
+    ;;
+lanes)
+    case ${LANES:-} in
+    "") echo "expected LANES=first, second, third or PART:SECONDS ... | PART:SECONDS ..., saw none" >&2 && exit 2 ;;
+    first) LANES="padded:45 t3:30 verdicts:490|wide:45 odd:45 backward:70 step:105 plan:45 merger:75 tf32:185" ;;
+    second) LANES="misses:140 verdicts:430|modules:570" ;;
+    third) LANES="warm:330|cuda_l1:330" ;;
+    esac
+    lane 0 ${LANES%|*} &
+    lane 1 ${LANES#*|} &
+    wait
+    ;;
 *)
-  echo "expected verdicts, products, first, level3 or host, saw $part" >&2
-  exit 2
-  ;;
+    known="padded, t3, misses, wide, odd, backward, step, plan, merger, verdicts, warm, tf32, cuda_l1, modules or lanes"
+    echo "expected $known, saw $part" >&2
+    exit 2
+    ;;
 esac

@@ -33,6 +33,9 @@ VERDICT_LAST, FIRST_LAST = 45.0, 15.0
 """Seconds before the end of a part after which it begins no task: most take less. (A verdict takes 30 to 65 s beside five others on an H200, first
 programs 3 to 25.)"""
 
+DRY = ["--gpus", "0", "--scale", "0.001", "--baselines", "eager", "--budget", "60s,1 proposals", "--last", "0"]
+"""What makes a run of verdicts one on the CPU; what is said twice counts the second time."""
+
 
 def order(kernelbench: Path, seed: int, chosen: str = "1,2,3") -> list[str]:
     """Return level:number of all tasks of these levels, drawn by a seed."""
@@ -48,6 +51,7 @@ def verdicts(options: argparse.Namespace) -> list[str]:
     command += ["--gpus", "1", "--jobs-per-gpu", str(options.verdict_jobs), "--prewarm", "skip", "--baselines", options.baselines, "--trace"]
     command += ["--budget", "3000s,2 proposals,until faster", "--budget-of", "all", "--timing-seconds", str(options.timing)]
     command += ["--minutes", str(options.verdicts / 60), "--grace", "9", "--last", str(VERDICT_LAST), "--precision", options.precision]
+    command += DRY if options.dry else []
     return [*command, "--out", str(options.out / "verdicts"), *(["--resume"] if options.resume else [])]
 
 
@@ -61,7 +65,7 @@ def first(options: argparse.Namespace) -> list[str]:
     command += ["--baselines", ",".join(name for name in options.baselines.split(",") if name != "eager")]
     command += ["--footprints", str(options.kernelbench / "footprints.json"), "--jobs", str(options.jobs), "--seconds", str(options.first)]
     command += ["--precision", options.precision]
-    command += ["--tasks", ",".join(todo), "--last", str(FIRST_LAST), *(["--dry"] if options.dry else [])]
+    command += ["--tasks", ",".join(todo), "--last", str(FIRST_LAST), *(["--dry"] if options.dry else []), *(["--still"] if options.still else [])]
     return [*command, "--out", str(options.out / "first")]
 
 
@@ -102,11 +106,12 @@ def main() -> None:
     parser.add_argument("--timing", type=float, default=2.0)
     parser.add_argument("--baselines", default="eager,compile,cuda_graph")
     parser.add_argument("--precision", choices=("strict", "tf32"), default="strict", help="of both parts; each in an --out of its own")
+    parser.add_argument("--still", action="store_true", help="while first programs are timed, the other processes stand still")
     parser.add_argument("--resume", action="store_true")
-    parser.add_argument("--dry", action="store_true", help="first programs on the CPU, at a thousandth of the work; no verdicts")
+    parser.add_argument("--dry", action="store_true", help="on the CPU, at a thousandth of the work")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    if options.verdicts and not options.dry:
+    if options.verdicts:
         subprocess.run(verdicts(options), check=False)
     if options.first:
         subprocess.run(first(options), check=False)

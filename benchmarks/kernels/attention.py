@@ -152,7 +152,7 @@ class Called:
 
     def __init__(self, case: Case, device: str, template: Any) -> None:
         self.case, self.template = case, template
-        draw = torch.Generator(device).manual_seed(0)
+        draw = None if device == "meta" else torch.Generator(device).manual_seed(0)
         make = torch.rand if case.uniform else torch.randn
         kv = case.kv or case.h
         sizes = ((case.b, case.rows, case.h, case.d), *[(case.b, case.n, kv, case.d)] * 2)

@@ -70,7 +70,7 @@ class Step(Called):
 
     def __init__(self, case: Case, device: str, template: Any) -> None:
         super().__init__(case, device, template)
-        draw = torch.Generator(device).manual_seed(1)
+        draw = None if device == "meta" else torch.Generator(device).manual_seed(1)
         self.dy = torch.randn((case.b, case.h, case.rows, case.d), device=device, generator=draw).to(case.kind)
         self.leaves = [x.detach().requires_grad_() for x in (self.q, self.k, self.v)]
 

@@ -11,13 +11,16 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("script", ["cwc/h200.sh", "kernelbench/h200.sh", "rgnn/h200.sh", "policy/h200.sh", "sass/h200.sh"])
+SCRIPTS = ("cwc/h200.sh", "kernelbench/h200.sh", "kernelbench/draw_h200.sh", "rgnn/h200.sh", "policy/h200.sh", "sass/h200.sh")
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
 def test_an_unknown_part_ends_with_a_code_and_one_sentence(script: str, tmp_path: Path) -> None:
     """A misspelt part had ended with 0 after no second, as if it had measured."""
     folder, out = str(tmp_path), str(tmp_path / "out")
-    arguments = {"kernelbench/h200.sh": [folder, out, "nonsense", "5"], "rgnn/h200.sh": ["nonsense", out]}
+    arguments = {"kernelbench/draw_h200.sh": [folder, out, "nonsense", "5"], "rgnn/h200.sh": ["nonsense", out]}
     command = ["bash", f"benchmarks/{script}", *arguments.get(script, ["nonsense", folder, out, "5"])]
-    environment = {**os.environ, "TMPDIR": folder}
+    environment = {**os.environ, "TMPDIR": folder, "WORK": str(tmp_path / "work")}
     ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)
     assert ended.returncode == 2
     assert ended.stderr.startswith("expected ") and ended.stderr.rstrip().endswith("saw nonsense"), ended.stderr

@@ -109,3 +109,15 @@ def test_a_program_that_leaves_its_calls_to_the_original_is_found_out() -> None:
     printed = "an earlier line\n" + warnings.formatwarning(str(said[0].message), said[0].category, said[0].filename, said[0].lineno)
     assert fell_back(printed).startswith("this call takes the original's forward, not the faster one: forgetful is in eval mode")
     assert fell_back("an earlier line\n") == ""
+
+
+def test_a_call_at_unusual_strides_is_the_verifiers_own() -> None:
+    """The reason of every native plan that was not faster said so, which names a compiler and is called at such strides while it is built."""
+    watch: Any = types.ModuleType("watch")
+    exec(template.watch(), vars(watch))
+    guard = watch._Watch(None)
+    guard.verified = {"inputs": [("x", (2, 3), torch.float32, None)], "device": "cpu"}
+    kind, reason = guard.misfit_of_inputs([torch.randn(3, 2).t()])
+    printed = f"w.py:1: RuntimeWarning: this call takes the original's forward, not the faster one: {reason}\n"
+    assert kind == "layout" and fell_back(printed) == ""
+    assert fell_back(f"{printed}this call takes the original's forward, not the faster one: other\n").endswith("other")

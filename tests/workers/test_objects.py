@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
+import sys
 from collections import OrderedDict
 from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +15,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from warpwright.workers.tensors import answer, exchange  # noqa: E402
-from warpwright.workers.tensors.objects import Named, kinds_of, taker  # noqa: E402
+from warpwright.workers.tensors.objects import Named, kinds_of, state_of, taker  # noqa: E402
 
 
 @dataclass
@@ -100,3 +104,81 @@ def test_names_of_keys_mean_nothing() -> None:
 def test_a_named_result_says_its_class() -> None:
     assert list(kinds_of((1, Named("Output", {"a": 2})))) == [("out[1]", "Output")]
     assert list(kinds_of(OrderedDict(a=1))) == []
+
+
+PACKAGE = """from collections import OrderedDict
+from dataclasses import dataclass
+
+
+class Meta(type):
+    def __call__(cls, *args):
+        return super().__call__(*args)
+
+
+class Output(OrderedDict, metaclass=Meta):
+    def __post_init__(self):
+        OrderedDict.__setitem__(self, "logits", self.logits)
+
+
+@dataclass
+class Logits(Output):
+    logits: object = None
+
+
+class Slotted:
+    __slots__ = ("keys", "__dict__")
+
+
+class Reduced:
+    def __reduce__(self):
+        return Reduced, ()
+"""
+
+
+def test_a_metaclass_of_an_installed_package_is_no_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As transformers' ModelOutput has one since 5.24."""
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "outputs_with_a_metaclass.py").write_text(PACKAGE)
+    monkeypatch.syspath_prepend(str(folder))
+    package: Any = import_module("outputs_with_a_metaclass")
+    try:
+        take = taker()
+        assert take(package.Logits(4)) == ("Logits", {"logits": 4})
+
+        class Forged(package.Logits):  # type: ignore[misc, name-defined]
+            def __getitem__(self, key: Any) -> Any:
+                return 0
+
+        assert isinstance(take(Forged(4)), str)
+        assert isinstance(take(package.Slotted()), str) and isinstance(take(package.Reduced()), str)
+    finally:
+        sys.modules.pop("outputs_with_a_metaclass")
+
+
+def test_a_plain_object_is_what_it_holds() -> None:
+    held = argparse.Namespace(keys=torch.ones(2), dtype=torch.float32, device=torch.device("cpu"), kind=Plain, ready=True, states={0: 1})
+    name = f"Namespace(dtype=torch.float32, device=cpu, kind={Plain.__module__}.Plain, states=by number)"
+    assert taker()(held) == (name, {"keys": held.keys, "ready": True, "states": {"0": 1}})
+    assert list(kinds_of((held, 1))) == [("out[0]", name)]
+    assert state_of(held) == {"keys": held.keys, "ready": True, "states": {"0": 1}} and state_of(1) is state_of(held.keys) is None
+
+
+def test_a_class_that_says_to_be_another_is_not_taken_for_it() -> None:
+    other = type("Plain", (), {"__module__": Plain.__module__})
+    assert taker()(argparse.Namespace(kind=other)) == ("Namespace", {"kind": other})
+    assert "type" in exchange.foreign(answer.read(answer.describer()(argparse.Namespace(kind=other))))
+
+
+def test_a_plain_object_of_a_script_is_refused() -> None:
+    class Mine(argparse.Namespace):
+        pass
+
+    assert isinstance(taker()(Mine(keys=1)), str)
+
+
+def test_both_descriptions_of_a_plain_object_tell_the_same() -> None:
+    value = [argparse.Namespace(keys=2, layers=[argparse.Namespace(dtype=torch.float32, length=3)])]
+    described = exchange.decode(answer.read(answer.describer()(value)), plain_tensor)
+    assert described == exchange.decode(exchange.encode(value, plain_tensor), plain_tensor)
+    assert list(kinds_of(described)) == list(kinds_of(value)) and len(list(kinds_of(value))) == 2

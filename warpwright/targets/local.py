@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 import math
 import random
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -53,7 +54,7 @@ TIMING_SHARE, BOTH_SHARE = 0.5, 0.35
 """Of the time that is left before a deadline, the most that one program is timed for, or in its first regime where it is timed in both: a second
 block, for a large speed-up, and the other regime add up to nine tenths of that."""
 
-TIMING_OF_SPENT = 0.1
+PROGRAM_OF_SPENT = 0.1
 """Of what was spent: at least so long is one program timed where the deadline is not firm."""
 
 
@@ -65,6 +66,9 @@ HIDDEN_AHEAD = measure.FEWEST_HIDDEN + 2
 
 TAKES_THE_ORIGINAL = "takes the original's forward"
 """In the warning of a generated program whose guard refuses a call (`domains/graph/watch.py`)."""
+
+UNUSUAL_STRIDES = re.compile(r" has strides \([\d, ]*\): pass ")
+"""In that warning, where an input lies otherwise than the example's."""
 
 
 @dataclass
@@ -425,7 +429,7 @@ class LocalEvaluator:
         written = written_bytes(worker.pid)
         try:
             with self._bench.alone():  # which may have taken long
-                seconds = min(self._measuring.seconds, self._bench.share(share, TIMING_OF_SPENT))
+                seconds = min(self._measuring.seconds, self._bench.share(share, PROGRAM_OF_SPENT))
                 within = self._left_within()
                 measurement = trusted.compare(
                     single, turns, min(seconds, within), self._random, trusted.judge.hidden, worthwhile=worthwhile, interval=interval, within=within
@@ -463,9 +467,10 @@ class LocalEvaluator:
 
     def _judged_later(self, *programs: timed.TimedProgram | None) -> Verdict | None:
         """Return the first rejection among the timed calls' outputs whose judging was put off; others may use the device meanwhile."""
+        until = time.monotonic() + timed.LATER_SECONDS
         try:
             with self._bench.beside_others():
-                return next(filter(None, (program.judged_later() for program in programs if program is not None)), None)
+                return next(filter(None, (program.judged_later(until) for program in programs if program is not None)), None)
         except WorkerError as error:
             return verdict_of(error)
 
@@ -576,8 +581,11 @@ class LocalEvaluator:
 
 
 def fell_back(log: str) -> str:
-    """Return what a program of ours said when it left a call to the original, or "": what is timed is then not its recipe."""
-    line = next((line for line in log.splitlines() if TAKES_THE_ORIGINAL in line), "")
+    """Return what a program of ours said when it left a call to the original, or "": what is timed is then not its recipe.
+
+    Inputs at unusual strides are the verifier's own, never those that are timed: a program may leave them to the original.
+    """
+    line = next((line for line in log.splitlines() if TAKES_THE_ORIGINAL in line and not UNUSUAL_STRIDES.search(line)), "")
     return line[line.find("this call") :].strip() if line else ""
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warpwright.errors import TaskError
-from warpwright.tasks import sources
+from warpwright.tasks import local_functions, sources
 from warpwright.tasks.part_modes import apart
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def _pickled(payload: dict[str, Any]) -> bytes:
     import torch
 
     saved = io.BytesIO()
-    torch.save(payload, saved)
+    torch.save(payload, saved, pickle_module=local_functions)
     return saved.getvalue()
 
 

@@ -20,13 +20,16 @@ TEXT = '''
 
 
 def _flat_results(item):
-    """Return the tensors and plain values of a result."""
+    """Return the tensors and plain values of a result; of a plain object (a cache) those of its attributes."""
     import dataclasses
+    import torch
 
     if dataclasses.is_dataclass(item) and not isinstance(item, dict):
         item = {field.name: getattr(item, field.name) for field in dataclasses.fields(item)}
     if isinstance(item, (dict, list, tuple)):
         return [leaf for child in (item.values() if isinstance(item, dict) else item) for leaf in _flat_results(child)]
+    if hasattr(item, "__dict__") and not isinstance(item, (torch.Tensor, type)):
+        return [leaf for leaf in _flat_results(vars(item)) if leaf is None or isinstance(leaf, (torch.Tensor, int, float))]
     return [item]
 
 

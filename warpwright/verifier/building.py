@@ -56,6 +56,8 @@ def _build(judge: Judge, worker: Worker, entry: str, source: Source) -> dict[str
     judge.probe(worker)
     files = [list(pair) for pair in source.files]
     about = {name: facts[name] for name in ("init", "training", "apart", "lazy")} | {"stateful": bool(facts["mutated_state"])}
+    if worker.role == "baseline" and facts["draws_matter"]:  # else what torch.compile draws by kernels of its own are other numbers
+        about["as_eager_draws"] = True
     reply = worker.with_tensors("build", limit, entry=entry, files=files, class_name=source.entry, **about)
     seconds = float(good(reply, "build")["seconds"])
     if untrusted:
@@ -63,7 +65,8 @@ def _build(judge: Judge, worker: Worker, entry: str, source: Source) -> dict[str
     load_state(judge, worker, entry, WARM_UP_STATE if untrusted else TIMED_STATE)
     _warm_up(judge, worker, entry, source)
     if untrusted:
-        filtered = good(worker.request("lock", filtered=worker.filtered, random=not facts["random"]), "build")["filter"]
+        watched = "none" if facts["draws_elsewhere"] else "others" if facts["random"] else "all"
+        filtered = good(worker.request("lock", filtered=worker.filtered, random=watched), "build")["filter"]
         worker.isolation += ("filter",) if filtered == "" else ()
         census(worker)
         scan(source, FRAMES)

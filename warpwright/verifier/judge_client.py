@@ -62,6 +62,8 @@ class Shipment:
 
     case: Case
     inputs: Any
+    draws: int | None = None
+    """Where torch's generators begin in the call, if the original draws from them: hidden as the values are, another number for other inputs."""
 
 
 @dataclass(frozen=True)
@@ -247,6 +249,10 @@ class Judge:
         """Return which of its outputs the original gives in the same memory again, by number."""
         return set(self._ask("hands_out_again", case=asdict(case))["numbers"])
 
+    def drawn(self, case: Case, which: int) -> list[str]:
+        """Return where the original's call on a case in a state leaves torch's generators."""
+        return list(self._ask("drawn", case=asdict(case), which=which)["left"])
+
     def shared_by_modules(self) -> set[str]:
         """Return the names of the parameters and buffers that any two of the original's modules share."""
         return set(self._ask("shared_by_modules")["names"])
@@ -266,7 +272,8 @@ class Judge:
         (Another one may build a baseline meanwhile.)
         """
         self.shipments += 1
-        return Shipment(case, self._ask("ship", case=asdict(case), to=threading.get_ident())["inputs"])
+        reply = self._ask("ship", case=asdict(case), to=threading.get_ident())
+        return Shipment(case, reply["inputs"], reply["draws"])
 
     def fresh(self) -> Shipment:
         """Return nominal inputs that nobody has seen, for a timed call."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gc
+import sys
+import types
 import weakref
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -163,3 +166,28 @@ def test_a_torch_without_the_comparison_looks_at_each_call(monkeypatch: pytest.M
         with torch.no_grad():
             assert watch.misfit((torch.rand(4, 8),)) is None and watch.accepted is None
             assert watch.misfit((torch.rand(3, 8),))[0] == "shape"
+
+
+def test_hooks_of_a_library_that_records_nothing_now_are_no_hindrance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As transformers leaves them on each layer once a call asked for hidden states."""
+    library: Any = types.ModuleType("transformers.utils.output_capturing")
+    library._active_collector = ContextVar("collector", default=None)
+    monkeypatch.setitem(sys.modules, library.__name__, library)
+
+    def recording(part: nn.Module, args: Any, output: torch.Tensor) -> None:
+        if library._active_collector.get() is not None:
+            library._active_collector.get().append(output)
+
+    recording.__module__ = library.__name__
+    names, model = program()
+    model.eval().one.register_forward_hook(recording)  # type: ignore[union-attr, operator]
+    watch = names["_Watch"].of(model, names["VERIFIED"])
+    x = torch.rand(4, 8)
+    with torch.no_grad():
+        assert watch.misfit((x,)) is None and watch.as_accepted((x,))
+        library._active_collector.set([])  # by a model around this one, which wants what its parts give
+        assert watch.misfit((x,))[0] == "hook"
+        library._active_collector.set(None)
+        assert watch.misfit((x,)) is None
+        model.one.register_forward_hook(lambda *_: None)  # type: ignore[union-attr, operator]
+        assert watch.misfit((x,))[0] == "hook"

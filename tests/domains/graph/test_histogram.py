@@ -8,6 +8,8 @@ from torch import nn
 
 from tests.domains.graph.techniques.exactness import captured
 from tests.domains.graph.test_orders import built
+from warpwright.domains.graph.capture import from_module
+from warpwright.domains.graph.ir.interpret import run
 from warpwright.domains.graph.techniques.kernels import top_k as technique
 from warpwright.domains.graph.techniques.kernels.top_k import HISTOGRAM
 
@@ -63,3 +65,17 @@ def test_which_calls_are_taken() -> None:
     assert taken(Counts(10, 0.0, 1.0)) and taken(Counts(8192, -3, 9))
     assert not taken(Counts(10, 0.0, 0.0)), "bounds of the data"
     assert not taken(Counts(8193, 0.0, 1.0)) and not taken(Counts(10, 0.0, 1.0), torch.float64)
+
+
+class Experts(nn.Module):
+    """Counts the tokens of each expert as transformers does: as whole numbers but on a CPU, which does not count those."""
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        kind = torch.float32 if ids.device.type == "cpu" else torch.int32
+        return torch.cumsum(torch.histc(ids.to(kind), bins=8, min=0, max=7), 0, dtype=torch.int32)
+
+
+def test_whole_numbers_are_counted_on_a_cpu_too() -> None:
+    ids = torch.randint(0, 8, (40,), generator=torch.Generator().manual_seed(3))
+    program = from_module(Experts(), (ids,))
+    assert torch.equal(run(program, [ids], {}), Experts()(ids))

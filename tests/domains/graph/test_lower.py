@@ -413,3 +413,33 @@ def test_single_numbers_that_are_worked_out_of_each_other_are_looked_at_once():
             return x * number
 
     assert straight.held(captured(Chain(), torch.ones(3))) == []
+
+
+NAMED = """import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stages = nn.ModuleDict({"block1-0": nn.Linear(4, 4), "class": nn.Linear(4, 4), "a b": nn.Linear(4, 4)})
+        self.register_parameter("lambda", nn.Parameter(torch.ones(4)))
+
+    def forward(self, x):
+        for part in self.stages.values():
+            x = part(x)
+        return x * getattr(self, "lambda")
+
+
+def get_inputs():
+    return [torch.randn(2, 4)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_parts_may_have_names_that_are_no_identifiers(tmp_path):
+    space = graph.space(models.task(tmp_path, NAMED))
+    load(space.candidate([]))["self_test"](seeds=1)

@@ -202,3 +202,34 @@ def test_the_task_is_another_one(tmp_path: Path) -> None:
     assert plain.options == taskfile.describe(plain.path).options
     inputs = taskfile.load(step).make_inputs(0)
     assert [tuple(t.shape) for t in inputs[-1]] == [(64, 80), (64, 80)]
+
+
+CACHED = HEAD + '''import argparse
+
+
+class Model(nn.Module):
+    """Returns its keys in a plain object, as models with a cache do."""
+
+    def __init__(self):
+        super().__init__()
+        self.keys = nn.Linear(8, 8)
+
+    def forward(self, x):
+        keys = self.keys(x)
+        return keys.sum(-1), argparse.Namespace(layers=[argparse.Namespace(keys=keys, device=keys.device, dtype=keys.dtype)], name="dynamic")
+
+
+def get_inputs():
+    return [torch.randn(4, 8)]
+
+
+def get_init_inputs():
+    return []
+'''
+
+
+@pytest.mark.parametrize("form", ["", "differentiate(norms=false, again=false)"])
+def test_gradients_flow_to_the_tensors_of_a_plain_object(tmp_path: Path, form: str) -> None:
+    space = graph.space(models.task(tmp_path, CACHED, backward=True))
+    assert not space.limited
+    program(space, [form] if form else [])["self_test"](seeds=1)

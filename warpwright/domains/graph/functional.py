@@ -13,6 +13,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import torch
 from torch import fx
 
 from warpwright.domains.graph.ir import argument, aten, is_op, is_tensor, role, shape, value, written
@@ -47,11 +48,30 @@ def make_functional(graph: fx.Graph) -> None:
             graph.erase_node(node)
         elif node.op == "call_function":
             node.meta["val"] = infer(node)
+            if is_op(node, aten.histc) and not node.meta["val"].is_floating_point():
+                _count_as_reals(node)
     writing = [node for node in graph.nodes if _writes(node)]
     if writing:
         memory = _Memory(graph)
         if any(not memory.is_last(node) for node in writing):
             memory.rewrite()
+
+
+def _count_as_reals(node: fx.Node) -> None:
+    """Make `histc` of whole numbers that of float64, which counts the same and which a CPU has as well.
+
+    Models ask for the device (transformers' experts count as `x.float()` on a CPU, as `x.int()` elsewhere); on the meta device they take a GPU's way.
+    """
+    x, kind = node.args[0], node.meta["val"].dtype
+    with node.graph.inserting_before(node):
+        real = node.graph.call_function(aten.to.dtype, (x, torch.float64))
+    real.meta["val"] = infer(real)
+    node.args = (real, *node.args[1:])
+    node.meta["val"] = infer(node)
+    with node.graph.inserting_after(node):
+        counts = node.graph.call_function(aten.to.dtype, (node, kind))
+    node.replace_all_uses_with(counts, delete_user_cb=lambda user: user is not counts)
+    counts.meta["val"] = infer(counts)
 
 
 def _writes(node: fx.Node) -> bool:

@@ -1,4 +1,4 @@
-"""What a call returns: named tuples, dataclasses and dictionaries of tensors, taken apart for the graph and written as Python."""
+"""What a call returns: named tuples, dataclasses, plain objects and dictionaries of tensors, taken apart for the graph and written as Python."""
 
 from __future__ import annotations
 
@@ -6,11 +6,46 @@ import dataclasses
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from keyword import iskeyword
 from typing import Any
 
 import torch
 
 from warpwright.errors import CaptureError
+from warpwright.workers.tensors.objects import constant, state_of
+
+RESTORED = """def _restored(kind, /, **held):
+    \"\"\"Return an object of `kind` that holds this, as copy makes it: without its constructor.\"\"\"
+    made = object.__new__(kind)
+    made.__dict__.update(held)
+    return made
+
+"""
+"""What a generated file makes plain objects with."""
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A dtype, a class or a size in a plain object."""
+
+    value: Any
+
+    @property
+    def written(self) -> str:
+        """Its Python text."""
+        return f"_{self.value.__name__}" if isinstance(self.value, type) else str(self.value)
+
+    @property
+    def imported(self) -> str:
+        """The line that imports it, or ""."""
+        return f"from {self.value.__module__} import {self.value.__name__} as {self.written}" if isinstance(self.value, type) else ""
+
+
+@dataclass(frozen=True)
+class DeviceOf:
+    """The device of a plain object's tensor, which is where the call runs: the graph was read on the meta device."""
+
+    leaf: int
 
 
 @dataclass(frozen=True)
@@ -19,7 +54,7 @@ class Built:
 
     kind: type
     form: str
-    """named (keywords), fields (positional), sequence (one tuple) or items (one list of pairs)."""
+    """named (keywords), fields (positional), sequence (one tuple), items (one list of pairs) or state (a plain object's attributes)."""
     parts: tuple[tuple[Any, Any], ...]
 
     def make(self, parts: Sequence[Any]) -> Any:
@@ -29,14 +64,18 @@ class Built:
             return self.kind(**dict(zip(names, parts, strict=True)))
         if self.form == "fields":
             return self.kind(*parts)
+        if self.form == "state":
+            return _restored(self.kind, **dict(zip(names, parts, strict=True)))
         return self.kind(parts) if self.form == "sequence" else self.kind(list(zip(names, parts, strict=True)))
 
     def text(self, parts: Sequence[str]) -> str:
         """Return the Python text of an object with these parts."""
         names = [name for name, _ in self.parts]
         joined = ", ".join(parts)
-        if self.form == "named":
+        if self.form in ("named", "state"):
             joined = ", ".join(f"{name}={part}" for name, part in zip(names, parts, strict=True))
+        if self.form == "state":
+            return f"_restored({self.name}, {joined})"
         if self.form == "sequence":
             joined = f"({joined},)"
         if self.form == "items":
@@ -76,7 +115,32 @@ def flatten(item: Any, leaves: list[Any]) -> Any:
     form, parts = _parts(item)
     if "." in kind.__qualname__:
         raise CaptureError(f"the result is a {kind.__qualname__}, a class inside another or a function: define it at the top of its file")
+    if form == "state":
+        return Built(kind, form, _state(parts, leaves))
     return Built(kind, form, tuple((name, flatten(child, leaves)) for name, child in parts))
+
+
+def _state(parts: list[tuple[Any, Any]], leaves: list[Any]) -> tuple[tuple[Any, Any], ...]:
+    """Flatten the attributes of a plain object: those that `flatten` does not know are constants, and a device is that of its first tensor."""
+    made: dict[str, Any] = {}
+    first = len(leaves)
+    for name, child in parts:
+        if isinstance(child, torch.device):
+            continue
+        if isinstance(child, str) or not constant(child, torch):
+            made[name] = {inner: flatten(item, leaves) for inner, item in child.items()} if type(child) is dict else flatten(child, leaves)
+        else:
+            made[name] = Constant(child)
+    tensor = next((place for place in range(first, len(leaves)) if isinstance(leaves[place], torch.Tensor)), None)
+    if tensor is None and len(made) < len(parts):
+        raise CaptureError("the result holds an object with a device, but without a tensor that is on it")
+    return tuple((name, made.get(name, DeviceOf(tensor or 0))) for name, _ in parts)
+
+
+def _restored(kind: type, /, **held: Any) -> Any:
+    made: Any = object.__new__(kind)
+    made.__dict__.update(held)
+    return made
 
 
 def _parts(item: Any) -> tuple[str, list[tuple[Any, Any]]]:
@@ -92,6 +156,8 @@ def _parts(item: Any) -> tuple[str, list[tuple[Any, Any]]]:
         return "items", list(item.items())
     if dataclasses.is_dataclass(item) and all(field.init for field in dataclasses.fields(item)):
         return "named", [(field.name, getattr(item, field.name)) for field in dataclasses.fields(item)]
+    if state_of(item) is not None and all(name.isidentifier() and not iskeyword(name) for name in vars(item)):
+        return "state", list(vars(item).items())
     remedy = "; call the model with use_cache=False" if "Cache" in kind.__name__ else ""
     raise CaptureError(f"the result holds a {kind.__name__}, which is no tensor and not made of tensors alone{remedy}")
 
@@ -100,6 +166,10 @@ def text(structure: Any, leaves: Sequence[str]) -> str:
     """Return the Python text of a structure whose leaves are these texts."""
     if isinstance(structure, int):
         return leaves[structure]
+    if isinstance(structure, Constant):
+        return structure.written
+    if isinstance(structure, DeviceOf):
+        return f"{leaves[structure.leaf]}.device"
     if isinstance(structure, Built):
         return structure.text([text(child, leaves) for _, child in structure.parts])
     if isinstance(structure, dict):
@@ -112,6 +182,10 @@ def text(structure: Any, leaves: Sequence[str]) -> str:
 
 def nest(structure: Any, leaves: Sequence[Any]) -> Any:
     """Return `structure` with each index replaced by the leaf of that index."""
+    if isinstance(structure, Constant):
+        return structure.value
+    if isinstance(structure, DeviceOf):
+        return leaves[structure.leaf].device
     if isinstance(structure, Built):
         return structure.make([nest(child, leaves) for _, child in structure.parts])
     if isinstance(structure, dict):
@@ -123,9 +197,12 @@ def nest(structure: Any, leaves: Sequence[Any]) -> Any:
 
 def imports(structure: Any) -> list[str]:
     """Return the lines that import the classes of a structure."""
-    if isinstance(structure, int):
+    if isinstance(structure, int | DeviceOf):
         return []
+    if isinstance(structure, Constant):
+        return [structure.imported] if structure.imported else []
     lines, children = [], structure.values() if isinstance(structure, dict) else structure
     if isinstance(structure, Built):
-        lines, children = [line for line in (structure.imported,) if line], [child for _, child in structure.parts]
+        lines = [line for line in (structure.imported, RESTORED if structure.form == "state" else "") if line]
+        children = [child for _, child in structure.parts]
     return list(dict.fromkeys([*lines, *(line for child in children for line in imports(child))]))

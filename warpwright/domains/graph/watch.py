@@ -11,6 +11,7 @@ import ctypes as _ctypes
 import functools as _functools
 import inspect as _inspect
 import operator as _operator
+import sys as _sys
 import warnings as _warnings
 import weakref as _weakref
 
@@ -36,7 +37,7 @@ class _Watch:
         parts = list(model.modules())
         self.hooks = [every._global_forward_pre_hooks, every._global_forward_hooks]
         self.hooks += [hooks for part in parts[1:] for hooks in (part._forward_pre_hooks, part._forward_hooks)]
-        self.held = [tuple(hooks.values()) for hooks in self.hooks]
+        self.held = _Watch.busy(self.hooks)
         self.normed = any(self.held) and all(_Watch.is_norm(hook) for held in self.held for hook in held)
         self.children = [(part._modules, tuple(part._modules.values())) for part in parts if len(part._modules)]
         self.own = [part.__dict__ for part in parts[1:]]
@@ -129,6 +130,15 @@ class _Watch:
         return type(hook).__module__.startswith("torch.nn.utils.")
 
     @staticmethod
+    def busy(hooks):
+        """Return the hooks of each part that do something in this call. (transformers' recorders of hidden states stay on a model for good once a
+        call asked for some, and do nothing but in such calls.)"""
+        name = "transformers.utils.output_capturing"
+        collector = getattr(_sys.modules.get(name), "_active_collector", None)
+        idle = name if collector is not None and collector.get() is None else None
+        return [tuple(hook for hook in held.values() if idle is None or getattr(hook, "__module__", "") != idle) for held in hooks]
+
+    @staticmethod
     def how_altered(model):
         """Return how the model differs from what its constructor built, or ""."""
         if not model.built_as_verified:
@@ -179,7 +189,7 @@ class _Watch:
         forms, gradients = self.accepted
         if gradients is not torch.is_grad_enabled() or self.altered or leaves is None:
             return False
-        if [tuple(hooks.values()) for hooks in self.hooks] != self.held if self.normed else any(self.hooks):
+        if self.is_hooked():
             return False
         for part, _, mode in self.modes:
             if part.training is not mode:
@@ -209,7 +219,7 @@ class _Watch:
         """Return as misfit does what is wrong with a call that is not like the last one."""
         if self.altered:
             return "model", f"{self.altered}: optimize the model as it is now"
-        if [tuple(hooks.values()) for hooks in self.hooks] != self.held if self.normed else any(self.hooks):
+        if self.is_hooked():
             return "hook", "a part of the model has a forward hook: remove it to be fast"
         for part, path, mode in self.modes:
             if part.training is not mode:
@@ -284,6 +294,13 @@ class _Watch:
             if not tensor.is_contiguous() if strides is None else tensor.stride() != strides:
                 return f"{path} has strides {tensor.stride()}"
         return ""
+
+    def is_hooked(self):
+        """Does a hook do something that the program does not?"""
+        if not self.normed and not any(self.hooks):
+            return False
+        busy = _Watch.busy(self.hooks)
+        return busy != self.held if self.normed else any(busy)
 
     def tell(self, kind, reason):
         """Warn, once for each kind of call, that the original's forward runs."""

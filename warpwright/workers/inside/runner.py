@@ -26,10 +26,11 @@ from warpwright.workers.inside import waiting
 from warpwright.workers.inside.channel import serve_requests, short_traceback
 from warpwright.workers.inside.construction import Program, generators_kept, imported, written
 from warpwright.workers.inside.device import device_failure
+from warpwright.workers.inside.generators import marks, seed_all, seed_anew
 from warpwright.workers.inside.graphs import Graph
 from warpwright.workers.inside.integrity import Watch
 from warpwright.workers.inside.memory import cache_bytes, malloc_options, poison_cuda
-from warpwright.workers.inside.outputs import copies_of, lies, overlap, problem_of
+from warpwright.workers.inside.outputs import copies_of, lies, overlap, problem_of, views_of
 from warpwright.workers.inside.state import held_state, set_mode, state_of, state_places
 from warpwright.workers.tensors import exchange, variants
 from warpwright.workers.tensors.answer import KEPT, describer, worked_out
@@ -47,7 +48,7 @@ def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
         name: getattr(runner, name)
         for name in (
             "hello", "build", "load_state", "set_state", "prepare", "export", "keep", "census", "lock", "device_facts", "receive", "host_only",
-            "release_memory", "trim", "line_up", "switch_mode", "load", "twin", "part", "waited", "launches",
+            "release_memory", "trim", "drawn", "line_up", "switch_mode", "load", "twin", "part", "waited", "launches",
         )
     }
     stops = bool(order.get("stops"))
@@ -110,18 +111,22 @@ class Runner:
 
     def build(
         self, entry: str, files: list[list[str]], class_name: str, init: Any, training: bool | None, stateful: bool, lazy: Sequence[int] = (),
-        apart: Sequence[str] = (),
+        apart: Sequence[str] = (), as_eager_draws: bool = False,
     ) -> dict[str, Any]:  # fmt: skip
         """Write the files, import the first, construct its class with the task's own arguments.
 
         `stateful`: a call changes parameters or buffers, and answers with where they lie. `lazy`: numbers of the outputs that the original leaves
-        conjugated or negated by a mark. `apart`: parts of the original, by path, that are not in its mode of training.
+        conjugated or negated by a mark. `apart`: parts of the original, by path, that are not in its mode of training. `as_eager_draws`:
+        torch.compile is to draw the random numbers that eager draws.
         """
         if self.watch is None:
             # CUDA's initialisation replaces functions of torch.cuda, so that the zygote's notes do not hold after it
             folders, own = (self.folder + os.sep, self.order["exchange"] + os.sep), {"the runner": self, "the runner's shelf": self.shelf}
             self.watch = Watch(folders, use_prepared=self.device == "cpu", own=own)
         start = time.perf_counter()
+        if as_eager_draws:
+            config: Any = importlib.import_module("torch._inductor.config")
+            config.fallback_random = True
         for name in [name for name in sys.modules if name.split(".")[0] == "warpwright"]:
             del sys.modules[name]  # a candidate that imports the harness gets a fresh copy, not the one at work
         path = written(Path(self.folder, "source", entry), files)
@@ -218,7 +223,7 @@ class Runner:
 
     def prepare(
         self, entry: str | None, inputs: Any, slot: str = "new", flush: bool = False, poison: int = 0, warm: bool = False, spin: float = 0.0,
-        wait: float = 0.0,
+        wait: float = 0.0, draws: int | None = None,
     ) -> dict[str, Any]:  # fmt: skip
         """Take the inputs in, at new addresses (`new`) or over the last call's (`same`); let go of the last outputs; flush the cache.
 
@@ -227,6 +232,7 @@ class Runner:
         `poison`: nonzero byte that fresh memory is filled with, on CUDA the allocator's free cached blocks. `warm`: the program is
         called on the last inputs first, so that its host code is in the CPU's caches. `spin`: seconds for which to wait busily for the next request.
         `wait`: without an entry, on CUDA, about so many seconds is the device kept at work by nothing; `waited` says how many those were.
+        `draws`: where torch's generators begin in the call, all of them.
         """
         if warm and entry is not None and self.program is self.programs[entry] and self.inputs:
             self.outputs = self.program.call(*self.inputs)
@@ -247,6 +253,8 @@ class Runner:
             self.malloc_options(poison)
         if flush:
             self._flush()
+        if draws is not None:
+            seed_all(draws)
         self.synchronize()
         placed: list[torch.Tensor] = []
         exchange.encode(self.inputs, placed.append)
@@ -413,9 +421,13 @@ class Runner:
         return aliases
 
     def keep(self) -> dict[str, Any]:
-        """Hold on to the last outputs while further calls are made."""
-        self.kept = self.outputs
+        """Hold on to the memory of the last outputs while further calls are made. The objects are let go of, as by who keeps a view of each."""
+        self.kept = views_of(self.outputs)
         return {}
+
+    def drawn(self) -> dict[str, Any]:
+        """Return where the last call has left torch's generators."""
+        return {"left": marks()}
 
     def release_memory(self) -> dict[str, Any]:
         """Let go of inputs, outputs and cached memory: other processes need the device's memory meanwhile."""
@@ -438,21 +450,24 @@ class Runner:
         assert self.watch is not None
         self.synchronize()
         report = self.watch.report()
-        if self.watch_random:
-            report["global_flags"] += self.watch.changed_generators()
+        if self.watched != "none":
+            report["global_flags"] += self.watch.changed_generators(self.watched == "others")
         facts: dict[str, Any] = {}
         if self.device.startswith("cuda"):
             facts["peak_bytes"] = torch.cuda.max_memory_allocated(self.device)
         return {"found": report, "facts": facts}
 
-    watch_random = False
+    watched = "none"
 
-    def lock(self, filtered: bool, random: bool) -> dict[str, Any]:
-        """The build is over: from here on no process, no program, no connection, no file outside the work folder."""
+    def lock(self, filtered: bool, random: str) -> dict[str, Any]:
+        """The build is over: from here on no process, no program, no connection, no file outside the work folder.
+
+        `random`: which random generators a call leaves alone: "all", "others" than torch's, from which the original draws, or "none".
+        """
         assert self.watch is not None
-        torch.manual_seed(int.from_bytes(os.urandom(4)))  # a program that seeds it again is seen by the next census
+        seed_anew()  # a program that seeds one again is seen by the next census
         self.watch.changed_generators()
-        self.watch_random = random
+        self.watched = random
         self.watch.lock()
         problem = isolation.lock(placed=self.device != "cpu") if filtered else "not asked for"
         return {"filter": problem}

@@ -20,6 +20,10 @@ from warpwright.domains.graph.ir import value
 
 KEPT_COST = 8
 """Cycles from which on keeping a value in registers beats computing it again."""
+HELD_ALONE = 24
+"""Values that a thread keeps from which on a block of 1,024 is alone on a multiprocessor. Two of them would have 32 registers a thread, and pointers,
+counters and two sums in float64 take the rest: ptxas of CUDA 13 tried it for a batch norm of two images that keeps 32 values, and put 592 bytes on
+the stack (180 with 64 registers). Of kernels that keep 8 it spills 8 bytes for the second block, and is let do so."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,8 @@ class _Writer(Elements):
         steps: list[int | None] = [phase for phase in range(self.last + 1) if self.roots(phase)]
         if not any(v.phase == self.last and self.of_elements(v) for v in self.results):
             steps.append(None)  # results of rows, from their parts
-        order = chunks(shape, blocks, 4 * shape.length * shape.per_block)
+        again = sum(step is not None for step in steps) > 1
+        order = chunks(shape, blocks, 4 * shape.length * shape.per_block if again else 0)
         launch = Launch(self.name, order.grid(len(steps)), block)
         return Generated(self._in_parts(steps, order, blocks), launch, self.doubles(), shape.vector, 1 + (len(steps) - 1) * blocks)
 
@@ -146,7 +151,9 @@ class _Writer(Elements):
         inputs = [f"const {TYPES[value(node).dtype]}* __restrict__ a{i}" for i, (node, _) in enumerate(self.program.operands)]
         outputs = [f"{TYPES[self._kind(v)]}* __restrict__ o{i}" for i, v in enumerate(self.results)]
         more = ["double* w", "int* flags"] if workspace else []
-        bounds = f"{self.plan.block}, 2" if self.plan.together else f"{self.plan.block}"
+        held = len(self.kept) * self.plan.items * self.plan.vector
+        resident = ", 2" if self.plan.together else ", 1" if self.plan.block == 1024 and held >= HELD_ALONE else ""
+        bounds = f"{self.plan.block}{resident}"
         return f'extern "C" __global__ void __launch_bounds__({bounds}) {name}({", ".join([*inputs, *outputs, *more])}) {{'
 
     # --- kernels -----------------------------------------------------------------------------------------------------
@@ -232,9 +239,13 @@ class _Writer(Elements):
         """Return the kernel whose blocks each do one phase of one part of a row; they draw what to do, and wait for earlier phases of their row."""
         every, parts = len(steps) * order.items, self.plan.parts
         body = ["__shared__ int shown;", "if (threadIdx.x == 0) shown = atomicAdd(flags, 1);", "__syncthreads();", "const int drawn = shown;"]
-        body += [f"const int step = drawn % {every} / {order.items}, chunk = drawn / {every} - step, place = drawn % {order.items};"]
-        body += [f"const int block = chunk * {order.blocks} + place / {parts}, part = place % {parts};"]
-        body += [f"if (chunk < 0 || chunk >= {order.count} || block >= {blocks}) return;", *self._place()]
+        if order.count > 1:
+            body += [f"const int step = drawn % {every} / {order.items}, chunk = drawn / {every} - step, place = drawn % {order.items};"]
+            body += [f"const int block = chunk * {order.blocks} + place / {parts}, part = place % {parts};"]
+            body += [f"if (chunk < 0 || chunk >= {order.count} || block >= {blocks}) return;"]
+        else:
+            body += [f"const int step = drawn / {order.items}, place = drawn % {order.items}, block = place / {parts}, part = place % {parts};"]
+        body += self._place()
         for number, phase in enumerate(steps):
             inner = []
             if number:

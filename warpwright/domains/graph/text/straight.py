@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import re
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from keyword import iskeyword
 from typing import Any
 
 import torch
@@ -68,8 +70,8 @@ def names_of(ir: GraphIR) -> dict[fx.Node, str]:
     names: dict[fx.Node, str] = {}
     for node in ir.graph.nodes:
         if node.op == "placeholder":
-            text = ir.state[node.name].replace(".", "_") if node.name in ir.state else node.name
-            text = text if text.isidentifier() else f"state_{text}"  # nn.Sequential: 0.weight
+            text = re.sub(r"\W", "_", ir.state[node.name]) if node.name in ir.state else node.name  # torchvision's RegNets: block1.block1-0.weight
+            text = text if text.isidentifier() and not iskeyword(text) else f"state_{text}"  # nn.Sequential: 0.weight
             while node.name in ir.state and text in taken:
                 text += "_"
             taken.add(text)

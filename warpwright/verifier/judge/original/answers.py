@@ -13,7 +13,7 @@ from torch.utils._pytree import tree_leaves
 from warpwright.base import Case, Errors
 from warpwright.errors import TaskError
 from warpwright.verifier.judge import oracle, parts
-from warpwright.workers.tensors.objects import fields_of
+from warpwright.workers.tensors.objects import fields_of, state_of
 
 NO_ERROR = Errors(0.0, 0.0, 0.0)
 
@@ -76,6 +76,8 @@ class Answer:
     leaves: tuple[Leaf, ...]
     finite: bool
     """Both runs gave finite numbers only."""
+    settled: bool
+    """Inf and NaN stand in the same places in both, if there are any: that is the program's answer, and no overflow of one precision."""
     conditioned: bool
     """The original's own error is below 1 % of its output, in all outputs that are more than rounding."""
     kinds: tuple[tuple[str, str], ...] = ()
@@ -104,6 +106,8 @@ def leaves_of(value: Any, path: str = "out") -> Iterator[tuple[str, Any]]:
             yield from leaves_of(item, f"{path}[{number}]")
     elif hasattr(type(value), "__dataclass_fields__"):
         yield from leaves_of(fields_of(value), path)
+    elif (inside := state_of(value)) is not None:
+        yield from leaves_of(inside, path)
     elif value is not None:
         yield path, value
 

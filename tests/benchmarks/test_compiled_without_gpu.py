@@ -1,0 +1,169 @@
+"""Programs called on meta tensors, their launches compiled for Hopper: what is taken down of a launch, and what is found wrong with one."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from benchmarks.kernelbench import compiled
+from benchmarks.kernels import without_gpu
+from benchmarks.kernels.without_gpu import CudaWithoutGpu, Needs, Record, problems_of, recorded, tables_of
+from warpwright.native.standalone_cuda import _CudaKernels
+
+PRINTED = """
+Resource usage:
+ Common:
+  GLOBAL:0
+ Function fused_0_add:
+  REG:34 STACK:8 SHARED:1024 LOCAL:16 CONSTANT[0]:560 TEXTURE:0 SURFACE:0 SAMPLER:0
+ Function other:
+  REG:255 STACK:0 SHARED:0 LOCAL:0 CONSTANT[0]:548 TEXTURE:0 SURFACE:0 SAMPLER:0
+"""
+
+TASK = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.rand(features))
+
+    def forward(self, x):
+        return torch.relu(x * self.scale + 1).sum(-1)
+
+def get_inputs():
+    return [torch.rand(16384, 4096)]
+
+def get_init_inputs():
+    return [4096]
+"""
+
+
+def _has_nvrtc() -> bool:
+    try:
+        return bool(_CudaKernels.compiler())
+    except RuntimeError:
+        return False
+
+
+def test_what_cuobjdump_prints_is_read() -> None:
+    assert list(without_gpu._said(PRINTED)) == [("fused_0_add", 8, 34, 1024, 16), ("other", 0, 255, 0, 0)]
+
+
+@pytest.mark.parametrize(
+    ("needs", "blocks", "threads", "shared", "part"),
+    [
+        (Needs(64, 0, 0, 1), (1,), 256, 233_000, "shared memory"), (Needs(255, 0, 0, 1), (1,), 512, 0, "registers"),
+        (Needs(16, 0, 0, 1), (1,), 2048, 0, "threads a block"), (Needs(16, 0, 0, 1), (2, 70_000), 128, 0, "a grid"),
+        (Needs(16, 0, 0, 1), (0,), 128, 0, "a grid"),
+    ],
+)  # fmt: skip
+def test_what_an_h200_would_refuse(needs: Needs, blocks: tuple[int, ...], threads: int, shared: int, part: str) -> None:
+    [problem] = problems_of(needs, blocks, threads, shared, without_gpu.SHARED_BYTES)
+    assert part in problem
+
+
+def test_what_an_h200_would_take() -> None:
+    assert not problems_of(Needs(128, 0, 0, 1), (2**31 - 1, 65535), 512, 227 << 10, without_gpu.SHARED_BYTES)
+
+
+def test_pointers_have_to_fit_text_table_and_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(without_gpu, "needs_of", lambda code: {"add": Needs(16, 0, 0, 3), "mul": Needs(16, 0, 0, 2)})
+    real = SimpleNamespace(shapes={"add": (3, 4, 256), "mul": (3, 4, 256), "gone": (1, 1, 32)}, machine_code=lambda arch: b"")
+    record = Record()
+    kernels = CudaWithoutGpu(real, record)
+    x = torch.empty(3, device="meta")
+    for name, pointers in (("add", (0, 0, 0)), ("add", (0, 0)), ("mul", (0, 0, 0)), ("gone", (0,)), ("add", (0, 0, 0))):
+        kernels.launch(name, x, *pointers)
+    assert record.count == 5 and len(record.launches) == 4
+    right, *wrong = record.launches
+    assert not right.problems and right.blocks == (4,) and right.threads == 256
+    assert ["pointers" in wrong[0].problems[0], "the kernel takes 2" in wrong[1].problems[0], "no such kernel" in wrong[2].problems[0]] == [True] * 3
+    plan = SimpleNamespace(steps=(("", 4, ((0, 0),)), ("add", 0, ((0, 0), (1, 0))), ("", 0, ((0, 0),))))
+    said = [text for _, text in tables_of({"CUDA_KERNELS": kernels, "plan_0_table": plan})]
+    assert said == ["add is given 2 pointers and takes 3", "0 bytes at 1 pointers are set to zero"]
+
+
+def test_a_triton_launch_is_compiled_as_its_launcher_would_have_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("triton")
+    from triton import knobs
+    from triton_source import twice
+
+    monkeypatch.setattr(knobs.cache, "dir", str(tmp_path))
+    x, record = torch.empty(4096, device="meta"), Record()
+    with recorded(record):
+        assert x.is_cuda
+        made = twice[(4,)](x, torch.empty_like(x), 4096, 1024, num_warps=2)
+        made[(4, 1, 1)](x, x, 4096, 1024)
+        with pytest.raises(TypeError, match="SIZE"):
+            twice[(4,)](x, x, 4096)
+        with pytest.raises(TypeError, match="3 arguments and takes 4"):
+            made[(4, 1, 1)](x, x, 4096)
+    launch = record.launches[0]
+    assert (launch.kernel, launch.language, launch.blocks, launch.threads) == ("twice", "triton", (4,), 64) and record.count == 2
+    assert launch.registers > 8 and not launch.problems and not launch.local_bytes
+    assert 'divisibility' in str(made.asm["ttir"]) and "f32" in str(made.asm["ttir"]), "as a launch with such arguments"
+    assert not x.is_cuda
+
+
+@pytest.mark.skipif(not _has_nvrtc(), reason="needs NVRTC")
+def test_a_tasks_first_programs_are_compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("triton")
+    monkeypatch.setenv("WARPWRIGHT_CACHE", str(tmp_path / "cache"))
+    file = tmp_path / "relu_sum.py"
+    file.write_text(TASK)
+    options = argparse.Namespace(precision="strict", proposals=1)
+    with torch.no_grad():
+        rows = list(compiled.task_rows("relu_sum", file, options))
+    [launch] = [row for row in rows if row["table"] == "launch"]
+    assert launch["language"] == "cuda" and launch["registers"] > 8 and not launch["problems"] and not launch["local_bytes"]
+    assert rows[-2]["launches"] == 1 and not rows[-2]["reason"] and rows[-1]["programs"] == 1
+    assert compiled.summary(rows).startswith("1 tasks, 1 programs, 1 launches")
+
+
+def test_a_program_that_fails_is_a_row_and_one_that_asks_for_a_value_is_none_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(text: str, reference: Any, record: Record) -> None:
+        raise RuntimeError("Tensor.item() cannot be called on meta tensors" if text == "asks" else "no such kernel")
+
+    monkeypatch.setattr(compiled, "called", failing)
+    found = []
+    for text in ("asks", "fails"):
+        space = SimpleNamespace(replay=lambda recipe: None, lower=lambda ir, recipe, text=text: SimpleNamespace(source=SimpleNamespace(text=text)))
+        found += list(compiled.program_rows("task", space, ("identity()",), None))
+    assert [row["not reached"] for row in found] == [True, False]
+    assert "no such kernel" in compiled.summary(found) and "not reached: 1 programs" in compiled.summary(found)
+
+
+def test_what_records_a_graph_is_left_out_wherever_it_stands() -> None:
+    recipe = ("fuse_cuda(calls=1)", "cuda_graph()", "convolution_as_matmul(conv2d_1)")
+    assert compiled.without_a_gpu(recipe) == ("fuse_cuda(calls=1)", "convolution_as_matmul(conv2d_1)")
+
+
+@pytest.mark.slow
+def test_blocks_of_one_sample_have_few_registers_where_places_are_odd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With places of two samples a thread holds 64 addresses beside its sums: 255 registers by Triton 3.6. With those of one it holds few."""
+    pytest.importorskip("triton")
+    from triton import knobs
+
+    from benchmarks.kernels import implicit_convolution
+    from benchmarks.kernels.beside import module
+    from warpwright.domains.graph import kernels
+
+    monkeypatch.setattr(knobs.cache, "dir", str(tmp_path))
+    path = tmp_path / "kernel.py"
+    path.write_text(kernels.text("implicit_convolution") + implicit_convolution._END)
+    template, case = module(path), implicit_convolution.CASES["half odd 64 x 64 x 31^2 -> 256, 3x3"]
+    usual, apart = implicit_convolution.ways(case, "chosen")
+    needed = []
+    for way in (usual, apart):
+        record = Record()
+        with recorded(record):
+            implicit_convolution.Called(case, "meta", template).ours(way)
+        needed.append(record.launches[-1])
+    assert needed[1].registers <= min(128, needed[0].registers) and not needed[1].local_bytes and not needed[1].problems
+    assert needed[1].blocks[0] == 64 * 8 * 2 and needed[0].blocks[0] == 481 * 2

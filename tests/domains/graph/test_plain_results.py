@@ -1,0 +1,79 @@
+"""Plain Python objects of installed packages as results, as a distribution or a cache: read into the graph and written again."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from warpwright.domains import graph
+from warpwright.domains.graph import results
+from warpwright.errors import CaptureError
+from warpwright.tasks import saved_module, taskfile
+from warpwright.workers.tensors.objects import state_of
+
+
+class Cached(nn.Module):
+    """Returns its keys as transformers' DynamicCache holds them: in objects within a list, with the type and the device that they have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keys = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, argparse.Namespace]:
+        """Return sums and the object."""
+        keys = self.keys(x)
+        layer = argparse.Namespace(keys=keys, device=keys.device, dtype=keys.dtype, ready=True, states={0: keys * 2, 1: None})
+        return keys.sum(-1), argparse.Namespace(kind=nn.Linear, layers=[layer], name="dynamic", size=torch.Size([2]))
+
+
+def written(model: nn.Module, inputs: tuple[Any, ...], folder: Path) -> Any:
+    """Return the program that is written of a model."""
+    saved_module.write(model, inputs, folder / "model.pt")
+    space = graph.space(taskfile.describe(folder / "model.pt"))
+    assert not space.limited and not space.note
+    return taskfile.run_text(space.candidate([]).source.text, "<plain>", "plain_results").ModelNew().eval()
+
+
+def test_objects_within_objects_are_restored(tmp_path: Path) -> None:
+    model, x = Cached().eval(), torch.randn(3, 8)
+    with torch.no_grad():
+        sums, cache = written(model, (x,), tmp_path)(x)
+        expected, original = model(x)
+    assert torch.equal(sums, expected) and type(cache) is argparse.Namespace
+    assert (cache.kind, cache.name, cache.size) == (nn.Linear, "dynamic", torch.Size([2]))
+    (layer,), (known,) = cache.layers, original.layers
+    assert torch.equal(layer.keys, known.keys) and torch.equal(layer.states[0], known.states[0]) and layer.states[1] is None
+    assert (layer.device, layer.dtype, layer.ready) == (known.device, known.dtype, True)  # not the meta device, on which it was read
+    assert vars(cache).keys() == vars(original).keys() and vars(layer).keys() == vars(known).keys()
+
+
+class Drawn(nn.Module):
+    """Returns a distribution."""
+
+    def forward(self, x: torch.Tensor) -> torch.distributions.Normal:
+        """Return it."""
+        return torch.distributions.Normal(x.mean(1), x.std(1) + 1, validate_args=False)
+
+
+def test_a_distribution_works_as_the_original(tmp_path: Path) -> None:
+    x = torch.randn(3, 8)
+    found, expected = written(Drawn().eval(), (x,), tmp_path)(x), Drawn()(x)
+    at = torch.zeros(3)
+    assert type(found) is type(expected) and torch.equal(found.log_prob(at), expected.log_prob(at)) and found.batch_shape == expected.batch_shape
+
+
+def test_what_is_no_plain_object_is_refused() -> None:
+    for item in ({1}, iter([]), torch.Generator(), nn.Linear(1, 1), lambda: 1):
+        assert state_of(item) is None
+        with pytest.raises(CaptureError, match="not made of tensors alone"):
+            results.flatten(item, [])
+
+
+def test_a_device_needs_a_tensor_beside_it() -> None:
+    with pytest.raises(CaptureError, match="without a tensor"):
+        results.flatten(argparse.Namespace(device=torch.device("cpu")), [])
