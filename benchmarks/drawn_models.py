@@ -116,6 +116,8 @@ def _compared(new: torch.nn.Module, model: torch.nn.Module, inputs: Mapping[str,
             exact = leaves(called(copy.deepcopy(model).double(), wide))
             allowed = max(2 * _error(original, exact), 1e-6)
         except RuntimeError:  # it names float32 itself
+            allowed = float("nan")
+        if not allowed < 1.0:  # as ProphetNet, whose masks overflow in float64 alone
             exact, allowed = original, 1e-5
     error = _error(found, exact)
     return f"{'yes' if error <= allowed else 'WRONG'} {error:.0e}"
