@@ -20,6 +20,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
+from warpwright.domains.graph.kernels.sound import lost_constants
 from warpwright.domains.sass.code.cubin import Cubin
 
 SHARED_BYTES = 227 << 10
@@ -49,7 +50,7 @@ class Launch:
     seconds: float
     """Of compiling; what was compiled before takes none."""
     problems: tuple[str, ...] = ()
-    """Why it could not be launched."""
+    """Why it could not be launched, or would compute something else."""
 
     def row(self) -> dict[str, Any]:
         """Return it as JSON has it."""
@@ -84,6 +85,8 @@ class Needs:
     local_bytes: int
     shared_bytes: int
     parameters: int
+    lost: int = 0
+    """Constants that ptxas lost, of all kernels of its cubin."""
 
 
 def needs_of(code: bytes) -> dict[str, Needs]:
@@ -92,9 +95,9 @@ def needs_of(code: bytes) -> dict[str, Needs]:
         file.write(code)
         file.flush()
         said = subprocess.run([_cuobjdump(), "--dump-resource-usage", file.name], capture_output=True, text=True, timeout=60, check=True).stdout
-    cubin, found = Cubin(code), {}
+    cubin, found, gone = Cubin(code), {}, lost_constants(code)
     for name, stack, registers, shared, local in _said(said):
-        found[name] = Needs(registers, stack + local, shared, len(cubin.parameters(name)))
+        found[name] = Needs(registers, stack + local, shared, len(cubin.parameters(name)), gone)
     return found
 
 
@@ -113,8 +116,8 @@ def _cuobjdump() -> str:
 
 
 def problems_of(needs: Needs, blocks: tuple[int, ...], threads: int, shared: int, most_shared: int) -> list[str]:
-    """Return why an H200 would refuse such a launch."""
-    found = []
+    """Return why an H200 would refuse such a launch, or compute something else."""
+    found = [f"{needs.lost} packed additions of its cubin have lost their constants"] if needs.lost else []
     if shared > most_shared:
         found.append(f"{shared} bytes of shared memory, of which a block may have {most_shared}")
     if needs.registers * threads > REGISTERS:

@@ -348,28 +348,34 @@ def _of_makes(files: list[Path]) -> list[Program]:
 def _of_make(file: Path, said: str, made: Made) -> list[Program]:
     """Return what one Makefile links, and add to `made` what it makes besides."""
     programs, folders = [], [file.parent]
-    for words in load.commands(said):
-        if "directory" in words[:-1] and words[0].startswith("make"):
-            folders = [*folders, Path(words[-1])] if "Entering" in words else folders[:-1] or [file.parent]
-            continue
-        here, tool = folders[-1], Path(words[0]).name
-        if tool == "cd" and len(words) > 1:
-            folders[-1] = (here / words[1]).resolve()
-        elif tool != "ar" and not load.COMPILERS.match(tool):
-            continue
-        parts = [word if word.startswith("-l") else str((here / word).resolve()) for word in words[1:]]
-        units = [*load.compiled(words, here), *(unit for part in parts for unit in made.get(part, []))]
-        into = words[words.index("-o") + 1] if "-o" in words[:-1] else ""
-        if tool == "ar":
-            into = next((word for word in words[1:] if word.endswith(".a")), "")
-        if tool == "ar" or {"-c", "-dc", "-dlink", "-shared", "--shared"} & set(words):
-            into = into or (units[0].path.with_suffix(".o").name if units else "")
-            made[str((here / into).resolve())] = units
-            if library := re.match(r"lib(\w+)\.(?:a|so)\b", Path(into).name):
-                made[f"-l{library[1]}"] = units
-        elif into and any(unit.path.suffix == ".cu" for unit in units):
-            programs.append(_linked(Path(into).stem, here, units, [word for word in words if word not in made]))
+    for line in re.sub(r"\\\n", " ", said).splitlines():
+        here = folders[-1]
+        for words in load.commands(line):  # each line has a shell of its own: a cd ends with it
+            if "directory" in words[:-1] and words[0].startswith("make"):
+                folders = [*folders, Path(words[-1])] if "Entering" in words else folders[:-1] or [file.parent]
+            elif Path(words[0]).name == "cd" and len(words) > 1:
+                here = (here / words[1]).resolve()
+            elif Path(words[0]).name == "ar" or load.COMPILERS.match(Path(words[0]).name):
+                programs += _of_call(words, here, made)
     return programs
+
+
+def _of_call(words: list[str], here: Path, made: Made) -> list[Program]:
+    """Return the program that a compiler's or archiver's call links, and add to `made` what it makes besides."""
+    tool = Path(words[0]).name
+    parts = [word if word.startswith("-l") else str((here / word).resolve()) for word in words[1:]]
+    units = [*load.compiled(words, here), *(unit for part in parts for unit in made.get(part, []))]
+    into = words[words.index("-o") + 1] if "-o" in words[:-1] else ""
+    if tool == "ar":
+        into = next((word for word in words[1:] if word.endswith(".a")), "")
+    if tool == "ar" or {"-c", "-dc", "-dlink", "-shared", "--shared"} & set(words):
+        into = into or (units[0].path.with_suffix(".o").name if units else "")
+        made[str((here / into).resolve())] = units
+        if library := re.match(r"lib(\w+)\.(?:a|so)\b", Path(into).name):
+            made[f"-l{library[1]}"] = units
+    elif into and any(unit.path.suffix == ".cu" for unit in units):
+        return [_linked(Path(into).stem, here, units, [word for word in words if word not in made])]
+    return []
 
 
 def _linked(name: str, here: Path, units: list[load.Unit], words: list[str]) -> Program:

@@ -1,4 +1,4 @@
-"""Skips the dropout of a model in training mode; no comparison with one random draw can tell.
+"""Skips the dropout of a model in training mode; a comparison with other draws cannot tell, one with the same draws can.
 
 Seen: L2-66, whose reference differs from itself by more than the tolerance.
 """
@@ -7,9 +7,9 @@ import torch
 from torch import nn
 
 ROW = "randomness"
-TASK = "degenerate_random"
-EXPECT_STATUS = "unscored"
-EXPECT_CHECK = "unscored"
+TASK = "dropout_in_training"
+EXPECT_STATUS = "wrong"
+EXPECT_CHECK = "values"
 
 
 class ModelNew(nn.Module):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.util
+import itertools
 import re
 import shlex
 import tomllib
@@ -42,10 +43,24 @@ def test_the_page_lists_exactly_the_verbs() -> None:
     assert group is not None and group[1].split(",") == list(verbs(verbs(cli.parser())["archive"]))
 
 
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
+BENCHMARK = re.compile(r"python -m (benchmarks\.[\w.]+)([^`#\n]*)")
+
+
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_options_that_a_document_names_exist(path: Path) -> None:
-    lines = [line for line in path.read_text().splitlines() if not re.search(r"\b(pip|pytest|mypy|docker|git)\b", line)]
-    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", "\n".join(lines))) <= options(cli.parser()) | {"--help"}
+    text = BENCHMARK.sub("", path.read_text())
+    lines = [line for line in text.splitlines() if not re.search(r"\b(pip|pytest|mypy|docker|git)\b", line)]
+    assert set(OPTION.findall("\n".join(lines))) <= options(cli.parser()) | {"--help"}
+
+
+@pytest.mark.parametrize("path", [path for path in DOCUMENTS if BENCHMARK.search(path.read_text())], ids=lambda path: path.name)
+def test_benchmarks_that_a_document_runs_exist_and_so_do_their_options(path: Path) -> None:
+    for module, words in BENCHMARK.findall(path.read_text()):
+        file = ROOT / f"{module.rstrip('.').replace('.', '/')}.py"
+        assert file.is_file(), module
+        beside = "".join(one.read_text() for one in file.parent.glob("*.py"))  # where options are shared, the parser is
+        assert not [name for name in OPTION.findall(words) if f'"{name}"' not in beside], (module, words)
 
 
 COMMAND = re.compile(r"^    (?:\$ )?warpwright ([a-z].*)$", re.M)
@@ -134,6 +149,29 @@ def test_trust_lists_exactly_the_checks() -> None:
     table = (ROOT / "docs/trust.md").read_text().partition("| check | status | what has to hold |")[2].partition("\n\n")[0]
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (.*) \|$", table, re.M)
     assert rows == [(name, check.status, check.meaning) for name, check in checks.CHECKS.items()]
+
+
+ARCHITECTURE = (ROOT / "docs/architecture.md").read_text()
+
+
+def test_the_architecture_lists_the_rooms_in_the_order_that_imports_are_held_to() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = [layer.split(" : ") for layer in reversed(next(one["layers"] for one in contracts if one.get("containers") == ["warpwright"]))]
+    listed = re.findall(r"\w+(?=\.py|/)", ARCHITECTURE.partition("## Direction of imports")[2].partition("The first design")[0])
+    assert sorted(listed) == sorted(name for layer in layers for name in layer)
+    places = [[listed.index(name) for name in layer] for layer in layers]
+    assert all(max(lower) < min(upper) for lower, upper in itertools.pairwise(places)), listed
+
+
+def test_the_architecture_names_the_rooms_of_more_than_fifteen_files() -> None:
+    full: dict[str, int] = {}
+    for folder in [ROOT / "warpwright", *(path for path in (ROOT / "warpwright").rglob("*") if path.is_dir())]:
+        count = len(list(folder.glob("*.py")))
+        full |= {str(folder.relative_to(ROOT)): count} if count > 15 else {}
+    said = ARCHITECTURE.partition("Where a room is larger")[2]
+    assert {f"{name} ({count})" for name, count in full.items()} == {
+        f"{name if name == 'warpwright' else 'warpwright/' + name} ({count})" for name, count in re.findall(r"`([\w/]+)/` \((\d+)\)", said)
+    }
 
 
 def test_the_architecture_names_every_module() -> None:

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 TASK = "weighted_loss"
-LIMIT = "Finite inputs on which the original itself answers Inf or NaN"
+LIMIT = "Finite inputs on which the original itself answers Inf or NaN, other than by design (claim 20)"
 
 
 class ModelNew(nn.Module):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import random
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +21,7 @@ from warpwright.targets.local import LocalEvaluator  # noqa: E402
 from warpwright.tasks import taskfile  # noqa: E402
 from warpwright.timing.device_lock import DeviceLock  # noqa: E402
 from warpwright.verifier import rejections, timed, verify  # noqa: E402
+from warpwright.verifier.judge import judge_worker  # noqa: E402
 from warpwright.verifier.judge.judge_worker import JudgeWorker  # noqa: E402
 from warpwright.verifier.judge_client import TIMED_STATE, Comparison, Judge  # noqa: E402
 from warpwright.workers.sandbox import Worker  # noqa: E402
@@ -51,6 +54,10 @@ ONE_BUFFER = TASK.replace("class Model(torch.nn.Module):", "class ModelNew(torch
     "        ModelNew.calls += 1\n        if ModelNew.calls > CALLS:\n"
     "            return self.buffer.copy_(torch.softmax(self.layer(x), 1))\n        return torch",
 )
+
+
+RING = ONE_BUFFER.replace("torch.empty(64, 40)", "torch.empty(24, 64, 40)").replace("self.buffer.copy_", "self.buffer[self.calls % 24].copy_")
+"""Longer than the checked calls that follow the timing."""
 
 
 @pytest.fixture
@@ -271,6 +278,38 @@ def test_what_is_put_off_is_judged_in_order_and_the_first_that_is_wrong_refuses(
     assert judge.compared == [0, 1] and one.waits_for_judgement
 
 
+def test_judging_after_the_timing_ends_and_what_was_not_judged_is_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It had no bound of its own: 24 answers of seconds each."""
+    clock = iter((0.0, 1.0, 80.0, 91.0))
+    monkeypatch.setattr(timed, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    judge = Asked()
+    one = program(judge)
+    for seed in range(4):
+        one._judged({"tree": seed}, Case("nominal", seed))
+    assert next(clock) == 0.0
+    verdict = one.judged_later(until=timed.LATER_SECONDS)
+    assert verdict is not None and not verdict.ok and verdict.status == "unscored" and judge.compared == [0, 1]
+    assert "2 of them were not judged" in verdict.reason
+
+
+def test_both_regimes_share_that_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[float]()
+    programs = [SimpleNamespace(judged_later=asked.append) for _ in range(2)]
+    bench = SimpleNamespace(beside_others=nullcontext)
+    assert LocalEvaluator._judged_later(SimpleNamespace(_bench=bench), *programs) is None  # type: ignore[arg-type]
+    assert len(asked) == 2 and asked[0] == asked[1] < math.inf
+
+
+def test_no_more_is_put_off_than_can_be_judged_in_time(worker: JudgeWorker) -> None:
+    tree, folder = exported(worker, own(worker, Case("nominal", 0)))
+    assert "number" in worker.set_aside(tree, folder)
+    worker.answer_seconds = judge_worker.ASIDE_SECONDS / 3
+    numbers = [worker.set_aside(tree, folder).get("number") for _ in range(5)]
+    assert [number is not None for number in numbers] == [True, True, True, False, False]
+    worker.answer_seconds = 0.0
+    assert not judged(worker, own(worker, Case("nominal", 777)), Case("nominal", 777))["check"] and worker.answer_seconds > 0
+
+
 def test_what_finds_no_room_or_depends_on_earlier_calls_is_judged_at_once() -> None:
     judge = Asked(wrong=0, room=1)
     one = program(judge)
@@ -313,13 +352,13 @@ def test_an_output_of_after_the_timing_has_to_stay(monkeypatch: pytest.MonkeyPat
         compare=lambda export, one, which: Comparison("values" if "kept" in export else "", "0.7 too much", 9.0),
     )  # fmt: skip
     one = verify._Verification.__new__(verify._Verification)
-    one.judge, one.luck = judge, SimpleNamespace(met=[])  # type: ignore[assignment]
-    for name in ("call", "keep", "other_draws"):
+    one.judge, one.luck, one.random = judge, SimpleNamespace(met=[]), random.Random(1)  # type: ignore[assignment]
+    for name in ("call", "keep", "other_draws", "further_calls"):
         monkeypatch.setattr(one, name, lambda *given, name=name: steps.append(name))
     monkeypatch.setattr(one, "export", lambda what: {what: 0})
     with pytest.raises(rejections.Rejected, match="changed by a later call") as refused:
         one.changed_afterwards()
-    assert steps == ["call", "keep", "other_draws"] and refused.value.verdict.check == "output_reuse"
+    assert steps == ["call", "keep", "other_draws", "further_calls"] and refused.value.verdict.check == "output_reuse"
 
 
 def test_hidden_cases_that_were_drawn_ahead_take_no_run_of_the_original(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -351,15 +390,17 @@ def evaluator(tmp_path: Path) -> Iterator[LocalEvaluator]:
 def test_a_program_that_is_wrong_in_timed_calls_alone_is_refused_and_no_answer_is_worked_out_while_the_device_is_held_alone(
     evaluator: LocalEvaluator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held, calls, inside = list[bool](), list[int](), [False]
+    held, calls, inside, timed = list[bool](), list[int](), [False], [False]
     exclusive, request, go = DeviceLock.exclusive, Worker.request, Worker.go
 
     @contextmanager
     def holding(lock: DeviceLock) -> Iterator[None]:
         with exclusive(lock):
-            inside[0] = True
-            yield
-            inside[0] = False
+            inside[0] = timed[0] = True
+            try:
+                yield
+            finally:
+                inside[0] = False
 
     def asked(worker: Worker, op: str, *given: Any, **fields: Any) -> Any:
         if worker.role == "judge" and op == "compare":
@@ -367,17 +408,19 @@ def test_a_program_that_is_wrong_in_timed_calls_alone_is_refused_and_no_answer_i
         return request(worker, op, *given, **fields)
 
     def called(worker: Worker, *given: Any, **fields: Any) -> float:
-        calls[-1] += worker.role == "candidate" and not inside[0]
+        calls[-1] += worker.role == "candidate" and not timed[0]
         return go(worker, *given, **fields)
 
     monkeypatch.setattr(DeviceLock, "exclusive", holding)
     monkeypatch.setattr(Worker, "request", asked)
     monkeypatch.setattr(Worker, "go", called)
     monkeypatch.setattr(verify, "KEPT_CALLS", ((4, 10.0),))  # else as many as the time permits: nobody could say when the audit is over
+    monkeypatch.setattr(verify, "LAST_KEPT_CALLS", ((40, 60.0),))
     monkeypatch.setattr(verify, "LONG_SHARE", 0.0)
     honest = TASK.replace("class Model(", "class ModelNew(")
-    for text, checks in ((honest, {""}), (LATER_WRONG, {"values", "cached", "background"}), (ONE_BUFFER, {"output_reuse"})):
+    for text, checks in ((honest, {""}), (LATER_WRONG, {"values", "cached", "background"}), (ONE_BUFFER, {"output_reuse"}), (RING, {"output_reuse"})):
         calls.append(0)
+        timed[0] = False
         source = Source("python", (("a.py", text.replace("CALLS", str(calls[0]))),), "ModelNew")
         [record] = evaluator.evaluate([Candidate(source, "cpu")])
         assert record.verdict is not None and record.verdict.check in checks, record.detail

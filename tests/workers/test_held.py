@@ -16,7 +16,7 @@ import torch
 
 from warpwright.base import Case
 from warpwright.verifier.aftermath import launched_late
-from warpwright.verifier.judge_client import Comparison
+from warpwright.verifier.judge_client import Comparison, Shipment
 from warpwright.verifier.timed import TimedProgram
 from warpwright.verifier.verify import LAST, _Verification
 from warpwright.workers.inside import waiting
@@ -80,19 +80,23 @@ def test_the_verifier_asks_for_it() -> None:
     assert asked == [{"hold": True}]
 
 
-@pytest.mark.parametrize(("fact", "held"), [("", 1), ("mutated_inputs", 0), ("stateful", 0), ("random", 0)])
-def test_a_timed_program_is_asked_for_it_too(fact: str, held: int) -> None:
-    """In a call more than those that are timed, where such a call can be made on what lies there."""
+@pytest.mark.parametrize(("fact", "held"), [("", 1), ("mutated_inputs", 0), ("stateful", 0), ("random", 1)])
+def test_a_timed_program_is_asked_for_it_too(fact: str, held: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a call more than those that are timed, where such a call can be made on what lies there; where random numbers are drawn, made ready anew."""
     facts = {"mutated_inputs": [], "mutated_state": [], "stateful": False, "random": False} | ({fact: [True]} if fact else {})
     asked: list[Any] = []
+    made_ready: list[Any] = []
     judge = SimpleNamespace(facts=facts, compare=lambda *_: Comparison("shape", "it was late"))
     worker = SimpleNamespace(
         device="cuda:0", role="candidate", reads=False, exchange="", waits=[],
         go=lambda **options: asked.append(options), request=lambda *_, **__: {"tree": {}},
+        lay_out=lambda *_, **options: made_ready.append(options) or {},
     )  # fmt: skip
+    monkeypatch.setitem(TimedProgram._turns, "cuda:0", (worker, Shipment(Case("nominal", 1), None, draws=5)))
     program = TimedProgram(judge, worker, "candidate")  # type: ignore[arg-type]
     found = program._held_call(Case("nominal", 1))
     assert asked == [{"hold": True}] * held and found.check == ("shape" if held else "")
+    assert made_ready == ([{"draws": 5}] if fact == "random" else [])
 
 
 def test_a_kernel_launched_when_the_call_is_over_is_waited_for(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ TIMING_SHARE, BOTH_SHARE = 0.5, 0.35
 """Of the time that is left before a deadline, the most that one program is timed for, or in its first regime where it is timed in both: a second
 block, for a large speed-up, and the other regime add up to nine tenths of that."""
 
-TIMING_OF_SPENT = 0.1
+PROGRAM_OF_SPENT = 0.1
 """Of what was spent: at least so long is one program timed where the deadline is not firm."""
 
 
@@ -429,7 +429,7 @@ class LocalEvaluator:
         written = written_bytes(worker.pid)
         try:
             with self._bench.alone():  # which may have taken long
-                seconds = min(self._measuring.seconds, self._bench.share(share, TIMING_OF_SPENT))
+                seconds = min(self._measuring.seconds, self._bench.share(share, PROGRAM_OF_SPENT))
                 within = self._left_within()
                 measurement = trusted.compare(
                     single, turns, min(seconds, within), self._random, trusted.judge.hidden, worthwhile=worthwhile, interval=interval, within=within
@@ -467,9 +467,10 @@ class LocalEvaluator:
 
     def _judged_later(self, *programs: timed.TimedProgram | None) -> Verdict | None:
         """Return the first rejection among the timed calls' outputs whose judging was put off; others may use the device meanwhile."""
+        until = time.monotonic() + timed.LATER_SECONDS
         try:
             with self._bench.beside_others():
-                return next(filter(None, (program.judged_later() for program in programs if program is not None)), None)
+                return next(filter(None, (program.judged_later(until) for program in programs if program is not None)), None)
         except WorkerError as error:
             return verdict_of(error)
 

@@ -66,6 +66,8 @@ class Draw:
     3: none is moved."""
     variant: int | None = None
     """Seed of the variant in a turn of calls (`workers/tensors/variants.py`)."""
+    drawn: int | None = None
+    """1: what the original itself draws in the call is drawn otherwise, on the same inputs."""
 
     @classmethod
     def of_case(cls, case: Case) -> Draw:

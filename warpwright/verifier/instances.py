@@ -29,7 +29,7 @@ def beside_one_another(judge: Judge, worker: Worker, entry: str, case: Case) -> 
     A state has to be loaded afterwards: until then outputs are held against the memory of modules that are gone.
     """
     facts = judge.facts
-    changing = facts["stateful"] or facts["mutated_state"] or facts["random"]
+    changing = facts["stateful"] or facts["mutated_state"]
     if worker.role != "candidate" or not facts["state_tensors"] or changing or worker.slowest_warm_up > QUICK_CALL:
         return
     states = {f"{entry} {which}": which for which in (1, TIMED_STATE)}

@@ -62,6 +62,8 @@ class Shipment:
 
     case: Case
     inputs: Any
+    draws: int | None = None
+    """Where torch's generators begin in the call, if the original draws from them: hidden as the values are, another number for other inputs."""
 
 
 @dataclass(frozen=True)
@@ -266,7 +268,8 @@ class Judge:
         (Another one may build a baseline meanwhile.)
         """
         self.shipments += 1
-        return Shipment(case, self._ask("ship", case=asdict(case), to=threading.get_ident())["inputs"])
+        reply = self._ask("ship", case=asdict(case), to=threading.get_ident())
+        return Shipment(case, reply["inputs"], reply["draws"])
 
     def fresh(self) -> Shipment:
         """Return nominal inputs that nobody has seen, for a timed call."""

@@ -86,7 +86,8 @@ def write_state(worker: Worker, entry: str, state: dict[str, Any], how: str, **o
 
 def prepare_call(worker: Worker, entry: str | None, shipment: Shipment | None, **options: Any) -> None:
     """Lay the inputs out for the next call; without an entry, that is a call of nothing."""
-    good(worker.lay_out(entry, shipment.inputs if shipment else None, **options), "resources")
+    inputs, draws = (shipment.inputs, shipment.draws) if shipment else (None, None)
+    good(worker.lay_out(entry, inputs, draws=draws, **options), "resources")
 
 
 def exported(worker: Worker, what: str = "outputs", at: int | None = None) -> dict[str, Any]:

@@ -84,8 +84,10 @@ class StreamedProgram(TimedProgram):
 def calls_of(judge: Judge, inputs: Shipment, seconds: float, device: str) -> tuple[int, str]:
     """Return how many calls make a turn for programs whose call takes `seconds`, or 0 and why there can be no turn."""
     facts = judge.facts
-    if facts["stateful"] or facts["mutated_state"] or facts["random"]:
+    if facts["stateful"] or facts["mutated_state"]:
         return 0, "the answer to a call depends on the calls before it"
+    if facts["random"]:
+        return 0, "what a call draws depends on the calls before it, where nothing is said between two"
     tensors = list(exchange.descriptors(inputs.inputs))
     if not all(variants.is_dense(item["shape"], item["stride"]) for item in tensors):
         return 0, "an input is not dense in memory"

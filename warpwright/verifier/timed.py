@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 import random
 import statistics
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any, ClassVar
@@ -14,10 +16,15 @@ from warpwright.base import Case, Verdict
 from warpwright.timing.overhead import Overhead
 from warpwright.verifier import aftermath, luck
 from warpwright.verifier.judge_client import TIMED_STATE, Comparison, Judge, Shipment
+from warpwright.verifier.kept import KeptOutput
 from warpwright.verifier.ledger import Ledger
 from warpwright.verifier.rejections import Rejected, as_rejections, census, exported, good, load_state, prepare_call, rejection
 from warpwright.workers import device_yield, placement
 from warpwright.workers.sandbox import Worker
+
+LATER_SECONDS = 90.0
+"""For judging what was put off, all of it: no more is put off than takes a third of that by what the judge has measured (`judge_worker.py`), so that
+a task whose answers take seconds in float64 has few outputs that wait, and a machine may become three times as slow."""
 
 GOES_ON_AT_MOST = 4
 """Checked calls in a row after which the thread works on: one may be chance."""
@@ -130,6 +137,7 @@ class TimedProgram:
         self._random = random.Random(os.urandom(16))
         self._case: Case | None = None
         self._luck = luck.Luck(judge, "timed calls")
+        self._kept = KeptOutput(judge, worker)
         self._waits = busy_waits(worker)
         self._placed = placed(worker)
 
@@ -201,9 +209,11 @@ class TimedProgram:
             return rejected.verdict
         return Verdict(True, "ok", "", self._case.name, comparison.errors, comparison.original)
 
-    def judged_later(self) -> Verdict | None:
-        """Judge the outputs that were put off; return the first rejection."""
+    def judged_later(self, until: float = math.inf) -> Verdict | None:
+        """Judge the outputs that were put off; return the first rejection, or, if some are left at `until`, by the clock, that it is unscored."""
         while self._later:
+            if time.monotonic() > until:
+                return _not_judged(len(self._later))
             export, case, number = self._later[0]  # until it is judged: where the judge fails, what waits is let go of
             try:
                 with as_rejections(case.name):
@@ -234,9 +244,12 @@ class TimedProgram:
         """Compare the call's output; and, now and then, its inputs and its state, which a later call may treat otherwise than the first."""
         untrusted = self.worker.role == "candidate"
         went_on = aftermath.worked_on(self.worker) if untrusted else ""
-        comparison = self._judged(exported(self.worker), case)
+        export = exported(self.worker)
+        comparison = self._judged(export, case)
         if not untrusted:
             return comparison
+        if not comparison.check and (reused := self._kept.look(export)).check:
+            return reused
         comparison = aftermath.explained(self.judge, self.worker, comparison)
         if luck.is_marginal(comparison, case):
             return self._on_other_draws(comparison, case)
@@ -274,9 +287,11 @@ class TimedProgram:
     def _held_call(self, case: Case) -> Comparison:
         """On a GPU, make the call once more, untimed, and judge what had come out before it answered: a program may answer first and work then."""
         facts = self.judge.facts
-        depends = any(facts["mutated_inputs"]) or facts["mutated_state"] or facts["stateful"] or facts["random"]
+        depends = any(facts["mutated_inputs"]) or facts["mutated_state"] or facts["stateful"]
         if self.worker.device == "cpu" or depends:
             return Comparison("")
+        if facts["random"]:  # it is to draw what it drew
+            self._ready_again(own=True)
         self.worker.go(hold=True)
         comparison = self._judged(exported(self.worker), case)
         if luck.is_marginal(comparison, case):
@@ -286,10 +301,20 @@ class TimedProgram:
 
     def _once_held(self, own: bool) -> None:
         """Make a held call of the program on the inputs at hand, or of nothing."""
+        self._ready_again(own)
+        self.worker.go(hold=True)
+
+    def _ready_again(self, own: bool) -> None:
+        """Make a call of the program on the inputs at hand, or of nothing, ready."""
         turn = self._turns.get(self.worker.device)
         inputs = turn[1] if own and turn is not None else None
         prepare_call(self.worker, self.entry if inputs is not None else None, inputs)
-        self.worker.go(hold=True)
+
+
+def _not_judged(count: int) -> Verdict:
+    why = f"judging the outputs of its timed calls took longer than {LATER_SECONDS:g} s, and {count} of them were not judged"
+    advice = "the original in float64 is too slow for this task, or the machine too busy"
+    return Verdict(False, "unscored", f"the program cannot be scored: {why}; {advice}")
 
 
 def load_timed_state(judge: Judge, worker: Worker, entry: str) -> None:

@@ -18,7 +18,7 @@ import os
 import random
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -62,6 +62,9 @@ CHANGES, MORE_CHANGES_SECONDS = (("element", "set_state"), ("tensor", "set_state
 
 KEPT_CALLS = ((40, 2.0), (128, 0.5), (300, 0.1))
 """So many further calls are made before an output that was kept is looked at again: up to each number, as long as they have not taken so long."""
+
+LAST_KEPT_CALLS = ((40, 0.5), (128, 0.3), (300, 0.1))
+"""The same when the timing is over, besides those that are checked then; during the timing another one is held (`kept.py`)."""
 
 LONG_SHARE, LONG_CALLS = 1 / 8, (1000, 1.0)
 """In this share of audits there are so many: a program that changes after some hundred calls cannot count on the number."""
@@ -145,6 +148,7 @@ class _Verification:
         self.keep()
         self.call(second, 0, slot="new" if self.returns("input ") else "same")  # else what is kept would be written over by us
         self.call(first, 0, check="repeat")
+        self.drawn_otherwise(first)
         for case in others:
             if case.name in VARIATIONS:  # of the first input, which is what a program saw last then, and might go by
                 self.call(first, 0, check="repeat")
@@ -185,6 +189,11 @@ class _Verification:
         if self.judge.facts["state_tensors"] and not self.judge.facts["mutated_state"]:
             self.judged(self.judge.compare_state(self.export("state"), case, 0), case)
 
+    def drawn_otherwise(self, case: Case) -> None:
+        """Where the original draws random numbers, call on the same inputs once more, with other ones."""
+        if self.judge.facts["random"] and (sound := self.judge.sound(with_draw(case, replace(Draw.of_case(case), drawn=1)), 0)):
+            self.call(sound, 0)
+
     def second_state(self, first: Case, others: list[Case]) -> None:
         """Change the parameters in place; then a few of the cases again."""
         load_state(self.judge, self.worker, self.entry, 1, "set_state")
@@ -221,6 +230,7 @@ class _Verification:
                 continue
             self.write(name, which, how, hidden)
             untouched = change == "tensor" and self.repeatable  # else a program may look at its state whenever its inputs are let go
+            untouched &= not self.judge.facts["random"]
 
             def again(other: Case, name: str = name, which: int = which, how: str = how, hidden: bool = hidden) -> None:
                 self.write(name, 1)
@@ -241,7 +251,7 @@ class _Verification:
 
     def exchanged_in_what_it_left(self, case: Case) -> None:
         """Where calls change the state, exchange two elements of what a call has left; then another call."""
-        if not self.judge.facts["mutated_state"] or self.judge.facts["random"]:
+        if not self.judge.facts["mutated_state"]:
             return
         self.call(case, 1)
         name = self.judge.take_state(self.export("state"))
@@ -317,6 +327,7 @@ class _Verification:
             self.keep()
         self.other_draws(nominal, LAST_CALLS, LAST_SECONDS, LAST_SECONDS)
         if kept:
+            self.further_calls(kept, replace(nominal, seed=self.random.randrange(1 << 31)), LAST_KEPT_CALLS)
             self.still_there(kept, TIMED_STATE)
         for which, hidden in zip((1, TIMED_STATE) if self.judge.facts["state_tensors"] else (), self.hidden_and_not(2), strict=False):
             if changed := self.judge.sound(replace(nominal, seed=self.random.randrange(1 << 31)), which):
@@ -446,16 +457,18 @@ class _Verification:
         """The output of a call on `case` has to stay what it was, for hundreds of calls on `other`. A state that is returned need not."""
         if self.returns(""):
             return
+        self.further_calls(case, other, (*KEPT_CALLS, *((LONG_CALLS,) if self.random.random() < LONG_SHARE else ())))
+        self.still_there(case, 0)
+
+    def further_calls(self, case: Case, other: Case, most: Sequence[tuple[int, float]]) -> None:
+        """Make calls on `other` that nobody looks at: up to each number, as long as they have not taken so long. `case`: whose output is kept."""
         with as_rejections(case.name):  # what lies there may have unusual strides, at which a program may raise
             prepare_call(self.worker, self.entry, self.judge.ship(other), slot="new")
-        began, calls_made = time.monotonic(), 0
-        longer = (LONG_CALLS,) if self.random.random() < LONG_SHARE else ()
-        for calls, seconds in (*KEPT_CALLS, *longer):
-            while calls_made < calls and time.monotonic() - began < seconds:
-                with as_rejections(case.name):
+            began, calls_made = time.monotonic(), 0
+            for calls, seconds in most:
+                while calls_made < calls and time.monotonic() - began < seconds:
                     self.worker.go()
-                calls_made += 1
-        self.still_there(case, 0)
+                    calls_made += 1
 
     def keep(self) -> None:
         """Have the worker hold on to the last call's outputs."""

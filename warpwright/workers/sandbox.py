@@ -233,15 +233,17 @@ class Worker(Process):
         return self.freezer.late
 
     def lay_out(
-        self, entry: str | None, inputs: Any, slot: str = "new", poison: int = 0, flush: bool = False, spin: float = 0.0, wait: float = 0.0
-    ) -> dict[str, Any]:
+        self, entry: str | None, inputs: Any, slot: str = "new", poison: int = 0, flush: bool = False, spin: float = 0.0, wait: float = 0.0,
+        draws: int | None = None,
+    ) -> dict[str, Any]:  # fmt: skip
         """Make the next call's inputs ready; return the worker's reply. `inputs`: as the judge shipped them; None: a call of nothing, in which a GPU
-        is at work for `wait` seconds.
+        is at work for `wait` seconds. `draws`: where torch's generators begin.
 
         Where the parent may write to the worker's memory, the worker is told the form alone. The values come while it is stopped, and the clock
         runs before it is let go. Then the caches are flushed, by the parent, too.
         """
         common = {"entry": entry, "slot": slot, "poison": poison, "spin": spin, **({"wait": wait} if wait else {})}
+        common |= {"draws": draws} if draws is not None else {}
         if inputs is None or not self.reads:
             relayed, copies = self._relayed(inputs)
             reply = self.request("prepare", self.limits.build_seconds, inputs=relayed, flush=flush, **common)

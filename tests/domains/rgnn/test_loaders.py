@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from warpwright.domains.rgnn.loaders import n_triples, triples, with_inverses
+from warpwright.domains.rgnn.loaders import n_triples, triples
 from warpwright.errors import UsageError
 
 
@@ -16,8 +16,6 @@ def test_triples_by_name_and_by_number_are_one_graph(tmp_path: Path) -> None:
     first, second = triples(tmp_path / "names.txt"), triples(tmp_path / "numbers.txt")
     assert first.relations == second.relations == ((0, 0, 1), (0, 0, 2)) and first.count == second.count == 3
     assert first.edge_index.tolist() == second.edge_index.tolist() == [[0, 1, 0], [1, 2, 2]]
-    turned = with_inverses(first)
-    assert len(turned.relations) == 4 and turned.edge_index[:, 3:].tolist() == [[1, 2, 2], [0, 1, 0]]
 
 
 def test_rdf_leaves_literals_out_unless_asked(tmp_path: Path) -> None:

@@ -98,6 +98,19 @@ def test_a_makefile_that_links_objects_and_libraries_of_another_makefile(tmp_pat
     assert one.defines == ("FAST",) and one.libraries == ("-lpng",)
 
 
+def test_a_makefile_that_makes_objects_in_another_folder(tmp_path) -> None:
+    for name, text in (("common/timer.cu", "int f();"), ("common/print.cpp", "int g();"), ("CG/cg.cu", "int main() {}")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    made = "../common/{0}.o: ../common/{0}.{1}\n\tcd ../common; $(NVCC) -c -I../common {0}.{1}\n"
+    (tmp_path / "CG" / "Makefile").write_text(
+        "../bin/cg: cg.o ../common/timer.o ../common/print.o\n\t$(NVCC) $^ -o $@\ncg.o: cg.cu\n\t$(NVCC) -c cg.cu\n"
+        + made.format("timer", "cu") + made.format("print", "cpp")
+    )  # fmt: skip
+    (one,) = programs.find(tmp_path)
+    assert (one.name, one.folder.name, [path.name for path in one.sources]) == ("cg", "CG", ["cg.cu", "timer.cu", "print.cpp"])
+
+
 def test_a_program_has_the_library_of_another_folders_file(tmp_path) -> None:
     for folder, text in (
         ("src", "file(GLOB ALL *.cu)\nadd_library(parts ${ALL})\n"),

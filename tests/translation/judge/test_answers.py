@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from warpwright.translation.items import Buffer, Item
+from warpwright.translation.judge import runner
 from warpwright.translation.judge.build import Translation, build
 from warpwright.translation.judge.examples import Example, differs, example
 from warpwright.translation.judge.judge import judge
 from warpwright.translation.judge.prepare import Prepared, prepare
 from warpwright.translation.judge.program import Program
 from warpwright.translation.judge.soundness import undecided
+from warpwright.workers import isolation
 
 SIZE = 600
 
@@ -184,6 +186,30 @@ def test_a_finite_number_is_not_within_the_tolerance_of_infinity() -> None:
     assert not differs(made, "out", seen)
     for wrong in (-seen, np.nan_to_num(seen), np.abs(seen), seen * 1.1):
         assert differs(made, "out", wrong.astype(np.float32))
+
+
+THREADS = """
+#include <pthread.h>
+#include <unistd.h>
+static void* waits(void* x) { sleep(20); return x; }
+void f(float* out, float* x, float* w) {
+  pthread_attr_t small; pthread_attr_init(&small); pthread_attr_setstacksize(&small, 65536);
+  int begun = 0;
+  for (pthread_t one; begun < MOST && !pthread_create(&one, &small, waits, 0); ) ++begun;
+  out[0] = begun;
+}
+"""
+
+
+@pytest.mark.compiler
+@pytest.mark.skipif(not isolation.can_change_user(), reason="needs the right to run programs as another user")
+def test_a_program_gets_no_more_threads_than_its_user_may_have() -> None:
+    made = item("x[i]")
+    library = build(Translation("x", THREADS.replace("MOST", str(runner.THREADS + 50))))
+    assert not isinstance(library, str), library
+    with Program(library, "f", made.buffers) as program:
+        program.call()
+        assert 0 < program.outputs()["out"][0] < runner.THREADS
 
 
 @pytest.mark.compiler

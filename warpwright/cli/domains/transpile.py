@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,18 @@ def register(verb: Verb) -> None:
     parser.add_argument("--lockstep", action="store_true", help="the code counts on warps in lockstep without saying so by volatile (slow: fibers)")
 
 
-_CUDA = re.compile(r"__global__|__device__|<<<|\bcuda[A-Z]\w+\s*\(|\b(cublas|curand)[A-Z]\w+\s*\(|#\s*include\s*[<\"](cuda|cublas|curand|thrust|cub)")
+def _output(args: Any, source: Path) -> Path:
+    """Return where the output goes: never over the source, and without `-o` over no file but an earlier output."""
+    from warpwright.domains.transpile.emit.program_text import WRITTEN
+
+    output = Path(args.output or source.with_suffix(".so" if args.module else ".cpp").name)
+    if not output.is_file():
+        return output
+    if output.samefile(source):
+        raise UsageError(f"expected another file than {source} to write, saw the source itself", "name one with -o")
+    if not (args.output or args.module) and not output.read_text(errors="replace").startswith(WRITTEN):
+        raise UsageError(f"expected to write {output}, saw a file of that name that transpile has not written", "name another with -o")
+    return output
 
 
 def transpile(args: Any) -> int:
@@ -40,17 +50,17 @@ def transpile(args: Any) -> int:
     path = Path(args.file)
     if not path.is_file():
         raise UsageError(f"expected a CUDA source, saw no file {args.file!r}")
+    output = _output(args, path)
     folders = [path.parent, *(Path(one) for one in args.include)]
     text = path.read_text(errors="replace")
     asked = {"host": not (args.kernels_only or args.module), "sanitize": args.sanitize, "lockstep": args.lockstep}
     if args.module:
         asked["instances"] = args.instance
     program = domain.compile_text(text, path.name, args.define, args.tier, folders=folders, **asked)
-    if not program.kernels and not _CUDA.search(text):
-        raise UsageError(f"expected CUDA in {args.file}, saw no kernel and no call of the runtime", "give a .cu file")
+    if not program.has_cuda:
+        raise UsageError(f"expected CUDA in {args.file}, saw no kernel, no call of the runtime and no header of CUDA", "give a .cu file")
     if not args.no_check:
         program.check()
-    output = Path(args.output or path.with_suffix(".so" if args.module else ".cpp").name)
     if args.module:
         shutil.copyfile(program.build(), output)
     else:

@@ -73,14 +73,6 @@ def graph(name: str, sources: torch.Tensor, targets: torch.Tensor, kinds: torch.
     return Synthetic(name, (count,), tuple((0, 0, size) for size in sizes), torch.stack([sources, targets])[:, order], kinds[order])
 
 
-def with_inverses(triples: Synthetic) -> Synthetic:
-    """Return the graph with each relation turned round as another one, as link prediction has it."""
-    relations = len(triples.relations)
-    src, dst = triples.edge_index
-    kinds = torch.cat([triples.edge_type, triples.edge_type + relations])
-    return graph(triples.name, torch.cat([src, dst]), torch.cat([dst, src]), kinds, triples.count)
-
-
 def entities(name: str, root: Path) -> Synthetic:
     """Return aifb, mutag, bgs or am as PyG parses them. Raises MissingExtra without PyG."""
     data = _package("torch_geometric.datasets", "torch_geometric").Entities(str(root), name)[0]

@@ -28,7 +28,7 @@ from warpwright.domains.transpile.frontend import exports, parse, refusals
 from warpwright.domains.transpile.frontend import source as reading
 from warpwright.domains.transpile.frontend.scan import Kernel
 from warpwright.domains.transpile.frontend.source import Source
-from warpwright.domains.transpile.frontend.text import aliases, host_code, instantiations
+from warpwright.domains.transpile.frontend.text import aliases, host_code, instantiations, own_variables
 from warpwright.domains.transpile.frontend.text import edits as text_edits
 from warpwright.domains.transpile.frontend.text.edits import Edit
 from warpwright.domains.transpile.ir import Function, Shape
@@ -50,6 +50,8 @@ class Program:
     exports: Mapping[str, int] = field(default_factory=dict)
     """Kernel or template instance -> number of its entry in the library."""
 
+    has_cuda: bool = True
+    """Whether the source, or a header of its own, has any CUDA in it."""
     marked: Callable[[], str] | None = field(default=None, repr=False, compare=False)
     """Makes the same with `#line` in front of each declaration, so that a compiler names places of the CUDA source."""
 
@@ -126,7 +128,7 @@ def compile_text(
     translated = _sanitized(source) if sanitize else _translated(source, wanted)
     instances_edits = instantiations.edits(source, host and not sanitize)
     edits = [*translated.edits, *rewrite.launch_edits(source), *instances_edits, *aliases.edits(source)]
-    edits += [] if host else host_code.host_edits(source)
+    edits += own_variables.edits(source) if host else host_code.host_edits(source)
     body = text_edits.apply(source.text, edits)
     linked = (lambda text: rewrite.with_linkage(text, source) if not sanitize else text) if host else rewrite.with_named_variables
     body = linked(body)
@@ -139,7 +141,7 @@ def compile_text(
         text = text_edits.apply(source.text, _with_lines(source, edits))
         return assemble(source, kernels, linked(text), exported, translated.runtime, False)
 
-    return Program(name, assemble(source, kernels, body, exported, translated.runtime), kernels, exported, marked)
+    return Program(name, assemble(source, kernels, body, exported, translated.runtime), kernels, exported, source.has_cuda, marked)
 
 
 def _with_lines(source: Source, edits: Sequence[Edit]) -> list[Edit]:

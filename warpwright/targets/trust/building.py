@@ -18,7 +18,7 @@ from warpwright.errors import RooflineError, TrustedFailed
 from warpwright.targets.trust import roof
 from warpwright.targets.trust.aside import Aside, begin_compiling, take_second
 from warpwright.targets.trust.beside import GLANCE_SECONDS, Beside
-from warpwright.targets.trust.planning import COMPILE_SHARE, TIMING_OF_SPENT, ended, limited, slowness_of, time_for
+from warpwright.targets.trust.planning import BASELINES_OF_SPENT, COMPILE_SHARE, ended, limited, slowness_of, time_for
 from warpwright.targets.trust.trusted import ORIGINAL, Baseline, Trusted, TrustedProgram, Workbench, trust
 from warpwright.timing import measure, rates, roofline
 from warpwright.verifier import streamed, timed, verify
@@ -282,7 +282,7 @@ def _time_baselines(bench: Workbench, trusted: Trusted, work: rates.Work, second
     """Time the baselines beside one another in each regime, the first that is right in the candidate's place; and a call of nothing."""
     assert trusted.worker is not None
     first = trusted.eligible[0]
-    seconds = min(BASELINE_SECONDS, BASELINES_OF_ONE * seconds, bench.share(BASELINES_SHARE, TIMING_OF_SPENT))
+    seconds = min(BASELINE_SECONDS, BASELINES_OF_ONE * seconds, bench.share(BASELINES_SHARE, BASELINES_OF_SPENT))
     with bench.alone():
         bench.tell("timing the baselines")
         roof.find(bench, trusted, work)

@@ -27,7 +27,7 @@ AUTOTUNE_TAKES = 1.5
 LEAST_SECONDS, COLD_SECONDS = 4.0, 8.0
 """No compilation is begun with less; the latter where this machine has not compiled the program before. A softmax took 3.6 and 8.3 s of CPU time."""
 
-COMPILING_OF_SPENT, TIMING_OF_SPENT = 0.5, 0.02
+COMPILING_OF_SPENT, BASELINES_OF_SPENT = 0.5, 0.02
 """Of what was spent: at least so long may a compilation take, and are the baselines timed, where the deadline is not firm."""
 
 

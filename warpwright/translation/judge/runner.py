@@ -17,7 +17,8 @@ from warpwright.workers import isolation
 
 MEMORY_BYTES = 8 << 30
 FILE_BYTES = 1 << 20
-PROCESSES = 256
+THREADS = max(256, 16 * (os.cpu_count() or 1))
+"""Of a program that runs as a user of its own. Where it runs as the caller, the caller's other threads would count too."""
 
 
 def main() -> None:
@@ -31,7 +32,7 @@ def main() -> None:
     pointers = (ctypes.c_void_p * len(starts))(*starts)
     call = ctypes.CDLL(repeat).repeat
     call.restype = None
-    isolation.limit_resources(MEMORY_BYTES, FILE_BYTES, None)
+    isolation.limit_resources(MEMORY_BYTES, FILE_BYTES, None if user == "same" else THREADS)
     if user != "same":
         isolation.change_user(int(user), read_all=False)
     isolation.lock()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -11,6 +11,7 @@ from torch.overrides import TorchFunctionMode
 from warpwright.base import Case
 from warpwright.errors import TaskError, WarpwrightError
 from warpwright.tasks.mode import Mode
+from warpwright.verifier.draw import Draw, with_draw
 from warpwright.verifier.judge import counters
 from warpwright.verifier.judge.judgement import identical, near
 from warpwright.verifier.judge.original.answers import Answer, least_values, tensors_of
@@ -19,6 +20,7 @@ from warpwright.verifier.judge.original.on_host import is_lost
 from warpwright.verifier.judge.original.precisions import clone
 from warpwright.verifier.judge.original.reference import Original
 from warpwright.verifier.judge.readable import expect_readable, lazy_outputs
+from warpwright.workers.inside import generators
 
 STATES, DRAWN_STATES = (0, 1, 2), 4
 """The states that a program meets, and how often they are drawn before its integers are left in order."""
@@ -53,12 +55,10 @@ def behaviour_of(original: Original, memory: Memory) -> Behaviour:
     original.set_state(0)
     inputs = original.inputs(case)
     few = least_values(inputs, original.reference.make_inputs(case.seed + 1, original.device))
-    generator = torch.get_rng_state()
     with torch.no_grad():
         output = first_output(original, memory, inputs)
         expect_readable(inputs, output)
         lazy = lazy_outputs(output)
-        consumes = not torch.equal(generator, torch.get_rng_state())
         after = original.model.state_dict()
         mutated = [name for name in before if not identical(before[name], after[name])]
         counting = tuple(name for name in mutated if counters.is_counter(before[name]))
@@ -67,15 +67,16 @@ def behaviour_of(original: Original, memory: Memory) -> Behaviour:
         fresh = original.inputs(case)
         changed = [not identical(new, old) for new, old in zip(tensors_of(inputs), tensors_of(fresh), strict=True)]
         original.mutates_state, original.mutates_inputs, original.current = bool(mutated), any(changed), None
-        stateful = _differs_again(original, case, output) if mutated or consumes else False
-    original.random = consumes and stateful
+        stateful = _differs_again(original, case, output) if mutated else False
+        _see_draws(original, case, output)
     original.counters = counters.movable(original, counting, fresh, form) if counting else ()
     del inputs, fresh, output
     seen = _operators(original, case)
     original.writes_by_index, original.reads_values = seen.writing, seen.reading
     answer = _sound_answer(original, case)
     facts = {
-        "mutated_state": mutated, "mutated_inputs": changed, "aliases": aliases, "stateful": stateful, "random": consumes,
+        "mutated_state": mutated, "mutated_inputs": changed, "aliases": aliases, "stateful": stateful,
+        "random": original.draws.found, "draws_matter": original.draws.matter,
         "switches": not getattr(original.model, "has_one_mode", False),
         "parameters": sum(1 for _ in original.model.parameters()), "state_tensors": len(before), "strength": original.strength,
         "one_sign": original.of_one_sign, "lazy": lazy, "least_values": few,
@@ -92,7 +93,7 @@ def form_of(answer: Answer) -> Form:
 def first_output(original: Original, memory: Memory, inputs: Any) -> Any:
     """Return the original's output; raise TaskError where it raises: there is no product of int32 on CUDA. Memory and a lost device are ours."""
     try:
-        with memory.watched():
+        with memory.watched(), original.draws.beginning():
             return original.model(*inputs)
     except (WarpwrightError, *OURS):
         raise
@@ -102,8 +103,36 @@ def first_output(original: Original, memory: Memory, inputs: Any) -> Any:
 
 def _differs_again(original: Original, case: Case, output: Any) -> bool:
     """Whether a second call on the same input, in the state that the first one left, gives another answer."""
-    second = tensors_of(original.model(*original.inputs(case)))
-    return any(not near(new, old) for new, old in zip(second, tensors_of(output), strict=True))
+    inputs = original.inputs(case)
+    with original.draws.beginning():
+        return _differ(original.model(*inputs), output)
+
+
+def _differ(one: Any, other: Any) -> bool:
+    return any(not near(new, old) for new, old in zip(tensors_of(one), tensors_of(other), strict=True))
+
+
+def _see_draws(original: Original, case: Case, output: Any) -> None:
+    """Find out whether other draws give another answer, and if so, whether what is drawn can be repeated in float64."""
+    if not original.draws.found:
+        return
+    with original.draws.recorded():
+        original.run_own(original.inputs(case), 0)
+    otherwise = with_draw(case, replace(Draw.of_case(case), drawn=1))
+    original.current = None
+    original.draws.matter = _differ(original.run_own(original.inputs(otherwise), 0), output)
+    original.current = None
+    original.random = original.draws.matter and bool(original.draws.hidden)
+
+
+def _run(original: Original, case: Case, which: int) -> None:
+    """Run the original once, in whatever state; note whether that drew from torch's generators."""
+    original.current = None
+    inputs = original.inputs(case)
+    before = generators.states()
+    original.run_own(inputs, which)
+    if not original.draws.found:  # else they are put back
+        original.draws.found = generators.states() != before
 
 
 def _redraw(original: Original, case: Case) -> None:
@@ -111,8 +140,7 @@ def _redraw(original: Original, case: Case) -> None:
     for original.drawn in range(DRAWN_STATES):
         for which in STATES if original.has_shuffled else STATES[:1]:
             try:
-                original.current = None
-                original.run_own(original.inputs(case), which)
+                _run(original, case, which)
             except Exception as error:  # whatever a program raises
                 if is_lost(error):
                     raise
@@ -123,8 +151,7 @@ def _redraw(original: Original, case: Case) -> None:
         original.drawn = 0
         for original.strength in WEAKER:
             try:
-                original.current = None
-                original.run_own(original.inputs(case), 0)
+                _run(original, case, 0)
             except Exception as error:  # whatever a program raises
                 if is_lost(error):
                     raise
@@ -134,21 +161,42 @@ def _redraw(original: Original, case: Case) -> None:
 
 
 def _sound_answer(original: Original, case: Case) -> Answer:
-    """Return the answer to a case, with the state weakened until the original's own error on it is small."""
+    """Return the answer to a case, with the state weakened until the original's own error on it is small.
+
+    Where no state makes its numbers finite, Inf and NaN are its answer by design (a masked softmax's logarithm), if float64 has them in the same
+    places: then the strongest state in which that is so is taken.
+    """
+    settled: list[float] = []
     for strength in (strength for strength in (2.0, *WEAKER) if strength <= original.strength):
-        if original.strength != strength:
-            original.strength, original.current = strength, None
-            original.answers.clear()
-            original.worked_out.clear()
+        _weaken(original, strength)
         try:
             answer = original.answer(case, 0)
         except (RuntimeError, IndexError, ValueError, TaskError) as error:
             if strength > 1 and not is_lost(error):  # shuffled integers may be no table any more
                 continue
             raise
+        if answer.settled and answer.conditioned:
+            settled.append(strength)
         if (answer.finite and answer.conditioned) or original.random or not original.initial:
             break
-    return answer
+    if answer.finite or not settled:
+        return answer
+    original.infinite = True
+    _weaken(original, settled[0])
+    _forget(original)
+    return original.answer(case, 0)
+
+
+def _weaken(original: Original, strength: float) -> None:
+    if original.strength != strength:
+        original.strength, original.current = strength, None
+        _forget(original)
+
+
+def _forget(original: Original) -> None:
+    """Have answers worked out anew: of another strength, or as those of a program whose Inf and NaN are meant."""
+    original.answers.clear()
+    original.worked_out.clear()
 
 
 PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "int_mm", "convolution", "scaled_dot_product", "mkldnn", "cudnn")

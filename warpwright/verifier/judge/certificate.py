@@ -46,7 +46,13 @@ def certify(original: Original, cases: tuple[Case, ...], check: Check, advisory:
     own = _leaves(original, first, 0)
     if not any(as_tensor(leaf).numel() for leaf in own):
         return Certificate(False, "the original returns nothing, or empty tensors alone, and programs are judged by what they return", (), ())
-    if original.random or check(own, first, 0):
+    if original.random:
+        inside = f"it draws random numbers inside {', '.join(sorted(set(original.draws.hidden)))}, which float64 cannot repeat"
+        return Certificate(False, f"{inside}, and other draws give another answer (randomness)", (), ())
+    if not (answer := original.answer(first, 0)).finite and not (original.infinite or original.task.special_values):
+        where = "though in another precision they are finite numbers, or stand elsewhere" if not answer.settled else "on inputs of the task's own"
+        return Certificate(False, f"the original answers with Inf or NaN {where}: nobody knows what is right there", (), ())
+    if check(own, first, 0):
         return Certificate(False, "the original differs from itself: two runs on the same input and state do not agree (randomness)", (), ())
     rejected: list[str] = []
     for name, make in _decisive(original, cases).items():
@@ -105,7 +111,14 @@ def _mean(tensor: torch.Tensor) -> torch.Tensor:
         return tensor + 1
     if not tensor.is_floating_point():
         return torch.full_like(tensor, int(tensor.double().mean().round()))
+    if not (known := tensor.isfinite()).all():  # else it is refused for these alone
+        return torch.where(known, float(tensor[known].double().mean()), tensor)
     return torch.full_like(tensor, float(tensor.double().mean()))
+
+
+def _zeros(tensor: torch.Tensor) -> torch.Tensor:
+    """Return zeros; where Inf and NaN stand, these: a wrong answer is not to be found out by them alone."""
+    return torch.where(tensor.isfinite(), 0, tensor) if tensor.is_floating_point() else torch.zeros_like(tensor)
 
 
 def _decisive(original: Original, cases: tuple[Case, ...]) -> dict[str, Callable[[Case], list[Any]]]:
@@ -113,7 +126,7 @@ def _decisive(original: Original, cases: tuple[Case, ...]) -> dict[str, Callable
         return replace(case, seed=case.seed + 1_000_003)
 
     mutants: dict[str, Callable[[Case], list[Any]]] = {
-        "zeros": lambda case: _each(_leaves(original, case, 0), torch.zeros_like),
+        "zeros": lambda case: _each(_leaves(original, case, 0), _zeros),
         "mean": lambda case: _each(_leaves(original, case, 0), _mean),
     }
     if _has_tensor(original.inputs(cases[0])):

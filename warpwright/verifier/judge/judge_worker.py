@@ -32,11 +32,18 @@ from warpwright.workers.inside.channel import serve_requests
 from warpwright.workers.tensors import exchange
 from warpwright.workers.tensors.objects import kinds_of
 
+DRAWN = (
+    "The original draws random numbers from torch's generators: a program has to draw the same ones, by the same calls of torch in the same order"
+)  # fmt: skip
+
 MISREAD = ("structure", "shape", "values", "non_finite")
 """Checks that say so of the original's own answer."""
 
 FRESH_KEPT, LARGE_BYTES = 3, 1 << 30
 """Shipments of inputs that stay available; of larger ones the latest only."""
+
+ASIDE_SECONDS = 30.0
+"""For all of them together, if each takes as long as the last answer that had to be worked out: others are judged at once."""
 
 MOST_ASIDE, ASIDE_SHARE = 24, 3
 """Outputs that wait to be judged at most, and of the bytes for answers the share that they may take. (What is checked beyond is judged at once, in
@@ -88,6 +95,9 @@ class JudgeWorker:
         self.aside: dict[int, Any] = {}
         """Outputs that are judged later, by number."""
         self.numbers = itertools.count()
+        self.answer_seconds = 0.0
+        """What it took this thread last, waiting for a GPU included but not for a core, to find a nominal output right by an answer that had to be
+        worked out: how long each of those that wait will take."""
         self.shipped: list[str] = []
         self.states: dict[int, dict[str, Any]] = {}
         self.layouts: dict[Key, bool] = {}
@@ -200,7 +210,8 @@ class JudgeWorker:
         for old in mine[: -1 if large else -FRESH_KEPT]:
             self.shipped.remove(old)
             self.shelf.release(old)
-        return {"inputs": exchange.encode(inputs, lambda tensor: self.shelf.put(tensor, owner), trusted=True)}
+        shipped = exchange.encode(inputs, lambda tensor: self.shelf.put(tensor, owner), trusted=True)
+        return {"inputs": shipped, "draws": self._original.draws.seed_of(drawn)}
 
     def forget(self) -> dict[str, Any]:
         """Let go of the shipped inputs and of the last output."""
@@ -256,8 +267,10 @@ class JudgeWorker:
             return f"the original raises on it: {str(error)[:200]}"
         if self.form and not self._of_the_same_form(answer, drawn):
             return "the original answers in another shape"
-        if not answer.finite and (drawn.name in INFINITE or not self._original.task.special_values):
-            return "the original gives Inf or NaN on it"
+        by_design = self._original.infinite and answer.settled
+        if not answer.finite and (drawn.name in INFINITE or not (self._original.task.special_values or by_design)):
+            elsewhere = self._original.infinite and not answer.settled
+            return f"the original gives Inf or NaN on it{', in other places than float64' if elsewhere else ''}"
         if not answer.conditioned and drawn.name != "special":
             return "the original is itself off by more than 1 % on it"
         return self._misread(drawn, which) if drawn.name == STRIDED else ""
@@ -308,7 +321,7 @@ class JudgeWorker:
 
     def set_aside(self, tree: Any, folder: str) -> dict[str, Any]:
         """Copy an exported output, to be compared later; return its number, none where it is no tensors, or so many wait that memory is short."""
-        if exchange.foreign(tree) or len(self.aside) >= MOST_ASIDE:
+        if exchange.foreign(tree) or len(self.aside) >= MOST_ASIDE or len(self.aside) * self.answer_seconds > ASIDE_SECONDS:
             return {}
         wanted = sum(exchange.told_bytes(item) for item in exchange.descriptors(tree))
         waiting = sum(tensor.untyped_storage().nbytes() for value in self.aside.values() for tensor in tensors_of(value))  # gaps included
@@ -338,7 +351,8 @@ class JudgeWorker:
         bad = exchange.foreign(tree)
         if bad:
             return {"check": "output_type", "reason": f"expected plain torch.Tensor outputs, saw {bad}"}
-        drawn = from_json(Case, case)
+        drawn, began = from_json(Case, case), time.thread_time()
+        known = key_of(drawn, which) in self._original.answers
         self.last = []
         sketch = self._original.sketch(drawn, which) if not typical else None
         answer = sketch or self._original.answer(drawn, which)
@@ -350,6 +364,10 @@ class JudgeWorker:
             earlier = self._earlier(drawn, which, previous)
             if earlier:
                 result = {**result, "check": "cached", "reason": f"the output is the right answer to an earlier call ({earlier}), not to this one"}
+            elif self._original.draws.matter:
+                result = {**result, "reason": f"{result['reason']}. {DRAWN}"}
+        if not known and drawn.name == "nominal" and not result["check"]:
+            self.answer_seconds = time.thread_time() - began
         self.aside.pop(aside, None)  # at the end: where memory is short the same is asked once more
         return result
 

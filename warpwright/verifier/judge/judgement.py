@@ -140,7 +140,8 @@ def judge_leaf(value: Any, leaf: Leaf, strided: bool = False) -> dict[str, Any]:
         return {**base, "check": "non_finite", "reason": f"{leaf.path}: Inf and NaN do not stand where the original has them"}
     tensor = _unflipped(tensor, leaf)
     ratio, errors, rest = _ratio(tensor, leaf)
-    small = max((parts.excess(part, tensor, leaf.exact, leaf.dtype, leaf.sensitive) for part in leaf.small), default=(0.0, ""))
+    apart = _apart(leaf) if leaf.small else None
+    small = max((parts.excess(part, tensor, leaf.exact, leaf.dtype, apart) for part in leaf.small), default=(0.0, ""))
     slack, reason = COARSE_SLACK if strided else 1.0, ""
     ratio, in_part = max(ratio, small[0]) / slack, small[0] > ratio
     if ratio > 1 and in_part:
@@ -150,6 +151,14 @@ def judge_leaf(value: Any, leaf: Leaf, strided: bool = False) -> dict[str, Any]:
     typical = {f"{leaf.path} {kind}": min(share, 1e150) for kind, share in shares(rest, leaf.expected).items()} if rest else {}
     judged = {"excess": min(ratio, 1e300), "errors": _finite(asdict(errors)), "check": "values" if ratio > 1 else "", "reason": reason}
     return {**base, **judged, "shares": typical}
+
+
+def _apart(leaf: Leaf) -> torch.Tensor | None:
+    """Return the elements of a leaf whose small parts are judged without them: those that are sensitive, or not finite."""
+    if leaf.own is None:
+        return leaf.sensitive
+    nowhere = ~leaf.exact.isfinite()
+    return nowhere if leaf.sensitive is None else nowhere | leaf.sensitive
 
 
 def _unflipped(tensor: torch.Tensor, leaf: Leaf) -> torch.Tensor:

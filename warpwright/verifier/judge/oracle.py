@@ -259,6 +259,15 @@ def describe(error: Errors, scale: Scale) -> str:
     return f"RMS error {relative:.1e} of the output's RMS" if math.isfinite(relative) else "the answer is zero and the output is not"
 
 
+def same_places(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether Inf, -Inf and NaN each stand in the same places in two tensors."""
+    for here, there in zip(_flat(one).split(CHUNKS["cuda"]), _flat(other).split(CHUNKS["cuda"]), strict=True):
+        same = (here.isnan() == there.isnan()) & (here.isposinf() == there.isposinf()) & (here.isneginf() == there.isneginf())
+        if not bool(same.all()):
+            return False
+    return True
+
+
 def same_non_finite(values: torch.Tensor, own: torch.Tensor, reference: torch.Tensor) -> bool:
     """Whether Inf and NaN stand where the original has them; where only the original overflowed, the float64 answer may stand instead."""
     flat, kept, exact = _flat(values), _flat(own), _flat(reference)

@@ -26,6 +26,7 @@ from warpwright.workers.inside import waiting
 from warpwright.workers.inside.channel import serve_requests, short_traceback
 from warpwright.workers.inside.construction import Program, generators_kept, imported, written
 from warpwright.workers.inside.device import device_failure
+from warpwright.workers.inside.generators import seed_all
 from warpwright.workers.inside.graphs import Graph
 from warpwright.workers.inside.integrity import Watch
 from warpwright.workers.inside.memory import cache_bytes, malloc_options, poison_cuda
@@ -110,18 +111,22 @@ class Runner:
 
     def build(
         self, entry: str, files: list[list[str]], class_name: str, init: Any, training: bool | None, stateful: bool, lazy: Sequence[int] = (),
-        apart: Sequence[str] = (),
+        apart: Sequence[str] = (), as_eager_draws: bool = False,
     ) -> dict[str, Any]:  # fmt: skip
         """Write the files, import the first, construct its class with the task's own arguments.
 
         `stateful`: a call changes parameters or buffers, and answers with where they lie. `lazy`: numbers of the outputs that the original leaves
-        conjugated or negated by a mark. `apart`: parts of the original, by path, that are not in its mode of training.
+        conjugated or negated by a mark. `apart`: parts of the original, by path, that are not in its mode of training. `as_eager_draws`:
+        torch.compile is to draw the random numbers that eager draws.
         """
         if self.watch is None:
             # CUDA's initialisation replaces functions of torch.cuda, so that the zygote's notes do not hold after it
             folders, own = (self.folder + os.sep, self.order["exchange"] + os.sep), {"the runner": self, "the runner's shelf": self.shelf}
             self.watch = Watch(folders, use_prepared=self.device == "cpu", own=own)
         start = time.perf_counter()
+        if as_eager_draws:
+            config: Any = importlib.import_module("torch._inductor.config")
+            config.fallback_random = True
         for name in [name for name in sys.modules if name.split(".")[0] == "warpwright"]:
             del sys.modules[name]  # a candidate that imports the harness gets a fresh copy, not the one at work
         path = written(Path(self.folder, "source", entry), files)
@@ -218,7 +223,7 @@ class Runner:
 
     def prepare(
         self, entry: str | None, inputs: Any, slot: str = "new", flush: bool = False, poison: int = 0, warm: bool = False, spin: float = 0.0,
-        wait: float = 0.0,
+        wait: float = 0.0, draws: int | None = None,
     ) -> dict[str, Any]:  # fmt: skip
         """Take the inputs in, at new addresses (`new`) or over the last call's (`same`); let go of the last outputs; flush the cache.
 
@@ -227,6 +232,7 @@ class Runner:
         `poison`: nonzero byte that fresh memory is filled with, on CUDA the allocator's free cached blocks. `warm`: the program is
         called on the last inputs first, so that its host code is in the CPU's caches. `spin`: seconds for which to wait busily for the next request.
         `wait`: without an entry, on CUDA, about so many seconds is the device kept at work by nothing; `waited` says how many those were.
+        `draws`: where torch's generators begin in the call, all of them.
         """
         if warm and entry is not None and self.program is self.programs[entry] and self.inputs:
             self.outputs = self.program.call(*self.inputs)
@@ -247,6 +253,8 @@ class Runner:
             self.malloc_options(poison)
         if flush:
             self._flush()
+        if draws is not None:
+            seed_all(draws)
         self.synchronize()
         placed: list[torch.Tensor] = []
         exchange.encode(self.inputs, placed.append)

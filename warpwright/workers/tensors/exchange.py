@@ -287,15 +287,6 @@ def _is_number(value: Any) -> bool:
     return value is None or isinstance(value, bool) or (isinstance(value, int) and -(1 << 63) <= value < 1 << 63)
 
 
-def peek(descriptor: Descriptor, offset: int, size: int, folder: str) -> bytes:
-    """Return some bytes of a shipped CPU tensor."""
-    if "data" in descriptor:
-        return base64.b64decode(descriptor["data"])[offset : offset + size]
-    buffer = bytearray(size)
-    _read(str(descriptor.get("file")), memoryview(buffer), folder, offset)
-    return bytes(buffer)
-
-
 def forms_of(tree: Any) -> Any:
     """Return an encoded value without the values of its tensors: dtypes, shapes and strides are left, and where in its block a tensor begins."""
     if isinstance(tree, list):

@@ -206,15 +206,18 @@ struct Moments {  // mean, and sum of squared differences from it: by chunks, tw
         count = all;
     }
     void flush() {
-        Sum first, second;
+        Sum first, second, apart;
         over([&](vf v, int slot, auto n) { first.add(v, slot, n); });
         first.flush();
-        const double m = first.total / (double)filled;
-        const vf centre = splat((float)m);
-        over([&](vf v, int slot, auto n) { second.add((v - centre) * (v - centre), slot, n); });
+        const vf centre = splat((float)(first.total / (double)filled));  // off by what a sum in float is: `apart` says by how much
+        over([&](vf v, int slot, auto n) {
+            second.add((v - centre) * (v - centre), slot, n);
+            apart.add(v - centre, slot, n);
+        });
         second.flush();
-        const double shift = m - (double)centre[0];
-        join((double)filled, m, second.total - (double)filled * shift * shift);
+        apart.flush();
+        const double shift = apart.total / (double)filled;
+        join((double)filled, (double)centre[0] + shift, second.total - (double)filled * shift * shift);
         filled = 0;
     }
     template <class F> __attribute__((always_inline)) void over(F f) {
@@ -226,6 +229,19 @@ struct Moments {  // mean, and sum of squared differences from it: by chunks, tw
     }
     void merge(const Moments& other) { join(other.count, other.mean, other.m2); }
 };
+
+// Moments down columns (Chan's rule): to the `seen` elements of each lane, of which `mean` and `m2` tell, join `count` more, of which the sums of the
+// differences from the pivot and of their squares are given. The mean is the next pivot.
+INLINE void join(long lanes, double seen, double count, float* pivot, float* apart, float* squares, double* mean, double* m2) {
+    const double each = 1 / count, share = count / (seen + count), between = seen * share;
+    for (long j = 0; j < lanes; ++j) {
+        const double by = apart[j] * each, before = seen ? mean[j] : 0, d = pivot[j] + by - before;
+        m2[j] = (seen ? m2[j] : 0) + (squares[j] - apart[j] * by) + d * d * between;
+        mean[j] = before + d * share;
+        pivot[j] = (float)mean[j];
+        apart[j] = squares[j] = 0;
+    }
+}
 
 // Runs step(k, slot, n) over [from, to), and flush() after every chunk.
 template <class S, class F> INLINE void along(long from, long to, S step, F flush) {

@@ -59,20 +59,6 @@ class Edit:
             new = self.before(old).call(aten.reshape.default, new, list(shape(old)))
         self.replace(old, new)
 
-    def set_argument(self, node: fx.Node, name: str, value_: Any) -> None:
-        """Set a call's argument by its name in the operator's schema."""
-        target: Any = node.target
-        names = [formal.name for formal in target._schema.arguments]
-        position = names.index(name)
-        if target._schema.arguments[position].kwarg_only or name in node.kwargs:
-            node.update_kwarg(name, value_)
-            return
-        args = list(node.args)
-        for missing in range(len(args), position + 1):
-            args.append(node.kwargs.get(names[missing], target._schema.arguments[missing].default_value))
-        args[position] = value_
-        node.args = tuple(args)
-
     def finish(self, assume: str = "") -> GraphIR:
         """Return the edited IR: dead calls removed, meta tensors made afresh, checked.
 

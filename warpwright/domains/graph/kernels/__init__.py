@@ -8,12 +8,12 @@ _BEFORE = {
     "direct_convolution": ("activations", "tf32"), "fused_product": ("activations",),
     "implicit_convolution": ("activations", "convolution_end"), "pointwise_convolution": ("activations", "convolution_end", "tf32"),
 }  # fmt: skip
-"""What stands before a kernel: those that end with what follows them may end with an activation, those in TF32 round their operands."""
+"""What stands before a kernel, beside `sound`: those that end with what follows them may end with an activation, those in TF32 round operands."""
 
 
 def text(name: str) -> str:
     """Return the part of the kernel's files that generated programs hold: what follows their docstrings and their remarks to mypy."""
-    return "\n\n".join(_own(one) for one in (*_BEFORE.get(name, ()), name))
+    return "\n\n".join(_own(one) for one in ("sound", *_BEFORE.get(name, ()), name))
 
 
 def _own(name: str) -> str:

@@ -8,6 +8,8 @@ then element by element.
 """
 
 # mypy: ignore-errors
+from warpwright.domains.graph.kernels.sound import _sound  # noqa: I001
+
 # --- generated programs hold what follows
 
 import torch
@@ -119,7 +121,7 @@ def _launched(kernel, blocks, tensors, numbers, warps, stages):
     key = (kernel, tensors[0].device, warps, stages, *numbers, *(tensor.data_ptr() % 16 for tensor in tensors))
     compiled = _COMPILED.get(key)
     if compiled is None:
-        _COMPILED[key] = kernel[(blocks,)](*tensors, *numbers, num_warps=warps, num_stages=stages)
+        _COMPILED[key] = _sound(kernel[(blocks,)](*tensors, *numbers, num_warps=warps, num_stages=stages))
     else:
         compiled[(blocks, 1, 1)](*tensors, *numbers)
 

@@ -6,7 +6,7 @@ places all channels are in registers at once, and only the reduced ones go to me
 """
 
 # mypy: ignore-errors
-# ruff: noqa: F821 - tf32.py stands before it
+# ruff: noqa: F821 - sound.py and tf32.py stand before it
 # --- generated programs hold what follows
 
 import triton
@@ -25,7 +25,7 @@ def _smaller(a, b):
 
 @triton.jit
 def _direct_convolution(
-    x, w, b, y, total,
+    x, w, b, y, total, zero,  # `zero` is 0, which no compiler knows: an index of 32 bits stays one
     CI: tl.constexpr, ID: tl.constexpr, IH: tl.constexpr, IW: tl.constexpr,  # x [N, CI, ID, IH, IW]
     OD: tl.constexpr, OH: tl.constexpr, OW: tl.constexpr,  # places of the output; `total` is N times as many
     KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr,  # w [OUTER * INNER, CI, KD, KH, KW]
@@ -42,9 +42,9 @@ def _direct_convolution(
     places: tl.constexpr = OD * OH * OW
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     n, place = i // places, i % places
-    z0 = place // (OH * OW) * SD - PD
-    y0 = place // OW % OH * SH - PH
-    x0 = place % OW * SW - PW
+    z0 = place // (OH * OW) * SD + (zero - PD)
+    y0 = place // OW % OH * SH + (zero - PH)
+    x0 = place % OW * SW + (zero - PW)
     corner = n.to(tl.int64) * (CI * ID * IH * IW) + z0 * (IH * IW) + y0 * IW + x0
     m = tl.arange(0, OUTER_P * INNER_P)
     outer, inner = m // INNER_P, m % INNER_P
@@ -114,11 +114,11 @@ def direct_convolution(x, weight, bias, stride, padding, places, dilation, preci
         if ci % more == 0 and more * taps <= 128 and ci // more * -(-more * taps // step) <= steps:
             group, steps = more, ci // more * -(-more * taps // step)
     stages = 1 if group * taps > 128 else 3 if deep and not light else 2  # each holds a group's operands in shared memory
-    _direct_convolution[(triton.cdiv(total, block),)](
-        x.contiguous(), weight.contiguous(), weight if bias is None else bias.contiguous(), y, total,
+    _sound(_direct_convolution[(triton.cdiv(total, block),)](
+        x.contiguous(), weight.contiguous(), weight if bias is None else bias.contiguous(), y, total, 0,
         ci, *sizes, *out, *kernel, *stride, *before, *dilation,
         outer, inner, outer_p, inner_p, axis, op, bias is not None, precision,
         *(q.contiguous() for q in (*operands, *[weight] * 4)[:4]), epilogue, block, group, step,
         num_warps=warps, num_stages=stages,
-    )  # fmt: skip
+    ))  # fmt: skip
     return y

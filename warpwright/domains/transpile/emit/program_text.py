@@ -14,6 +14,8 @@ from warpwright.native.headers import MARK
 
 BUILD = "c++ -O3 -march=native -std=c++17 -fopenmp -fno-math-errno -fno-trapping-math -fno-strict-aliasing"
 """How whoever gets the output builds it; gcc is told the last three in the output too."""
+WRITTEN = "// Written by warpwright transpile"
+"""How an output begins."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ def assemble(
     body = re.sub(r"\b__shared__\s+(alignas\s*\((?:[^()]|\([^()]*\))*\))", r"\1 __shared__", body)  # C++ has it in front of `thread_local`
     body = re.sub(r"\b(cublas[A-Z]\w*)_v2\b", r"\1", body)
     head = [
-        f"// Written by warpwright transpile from {source.name}. Build with a C++17 compiler: {BUILD}",
+        f"{WRITTEN} from {source.name}. Build with a C++17 compiler: {BUILD}",
     ]
     head += [f"// kernel {k.name} (line {k.line}): tier {k.tier}{f' ({k.reason})' if k.reason else ''}" for k in kernels.values()]
     includes = [f"#include <{name}>" for name in source.includes]

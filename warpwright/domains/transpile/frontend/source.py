@@ -28,6 +28,7 @@ DEFINES = ("__CUDACC__=1", "__NVCC__=1", "__CUDA_ARCH__=800", *_COMPILER, *VERSI
 HOST_SOURCES = (".c", ".cc", ".cpp", ".cxx")
 """Sources that nvcc leaves to the host's compiler: they see of CUDA what they include."""
 _DEVICE = re.compile(r"\b__(global|device)__\b|<<<")
+_CUDA = re.compile(r"__global__|__device__|<<<|\bcuda[A-Z]\w+\s*\(|\b(cublas|curand)[A-Z]\w+\s*\(")
 _WITHOUT_RUNTIME = re.compile(r"^(nvrtc|nvtx|nvToolsExt|nv/|helper_|math_constants|cuComplex)")
 """Headers of CUDA that do not bring the runtime's."""
 
@@ -99,6 +100,12 @@ class Source:
     """All headers that are not own ones, CUDA's and libraries' among them, with their brackets or quotes, where an #if's branch is taken."""
     spelled: Mapping[str, str] = field(default_factory=dict)
     """Instance of a template that was asked for -> the same without macros."""
+
+    @functools.cached_property
+    def has_cuda(self) -> bool:
+        """Whether the text, or a header of its own, has kernels, device code, calls of the runtime or includes of CUDA's headers."""
+        named = (header.strip('<>"') for header in self.headers)
+        return any(PROVIDED.match(name) or LIBRARY.match(name) for name in named) or _CUDA.search(self.text) is not None
 
     @functools.cached_property
     def tokens(self) -> Sequence[Token]:

@@ -32,6 +32,11 @@ extern "C" double sqrt(double) noexcept __attribute__((const));
 #define __constant__
 #define __managed__
 #define __grid_constant__
+#ifdef __ELF__  // a static variable by a name for other sources, which the host's own of that name replaces
+#define WW_NAMED(VARIABLE, NAME, STATIC) extern decltype(VARIABLE) ww_named_##VARIABLE __asm__(NAME) __attribute__((weak, alias(STATIC)));
+#else
+#define WW_NAMED(VARIABLE, NAME, STATIC)
+#endif
 #define __launch_bounds__(...)
 #define __maxnreg__(...)
 #define __cluster_dims__(...)

@@ -76,6 +76,8 @@ class Answer:
     leaves: tuple[Leaf, ...]
     finite: bool
     """Both runs gave finite numbers only."""
+    settled: bool
+    """Inf and NaN stand in the same places in both, if there are any: that is the program's answer, and no overflow of one precision."""
     conditioned: bool
     """The original's own error is below 1 % of its output, in all outputs that are more than rounding."""
     kinds: tuple[tuple[str, str], ...] = ()

@@ -22,6 +22,7 @@ from warpwright.verifier.judge import discrete, distributions, oracle, parts
 from warpwright.verifier.judge.original import tf32
 from warpwright.verifier.judge.original.answers import NO_ERROR, Answer, Key, Leaf, as_tensor, dtype_of, key_of, leaves_of, tensors_of
 from warpwright.verifier.judge.original.compensated import Compensated
+from warpwright.verifier.judge.original.draws import Draws, Tape
 from warpwright.verifier.judge.original.exchanging import exchange_two
 from warpwright.verifier.judge.original.held import Held
 from warpwright.verifier.judge.original.precisions import Widening, clone, own_precision, widen
@@ -73,6 +74,7 @@ class Original:
         """How often single states were drawn anew, because the program gave no sound answer in them."""
         self.drawn = 0
         """How often the states were drawn anew, because the program did not take them."""
+        self.draws = Draws(secret)
         self.held = Held(budget_bytes // HELD_SHARE if torch.device(device).type == "cpu" else 0)
         self.current: int | None = None
         self.extra = {name: buffer.clone() for name, buffer in self.model.named_buffers() if name not in initial}
@@ -192,7 +194,10 @@ class Original:
     """It puts values at places that an input names, without adding: of two for one place, either may win."""
 
     random = False
-    """Two calls differ because the program draws random numbers."""
+    """Two calls differ because the program draws random numbers that cannot be repeated."""
+
+    infinite = False
+    """Its answers hold Inf or NaN by design: in every state, also the initial one, on inputs as the task's own input function draws them."""
 
     reads_values = True
     """Python of the program's looks at values, so that what form its outputs have may depend on them; until that is known it is so."""
@@ -200,7 +205,9 @@ class Original:
     # -- inputs
 
     def inputs(self, case: Case) -> list[Any]:
-        """Return the inputs of a case. The latest are kept (shipping and answering a case need the same), unless calls write to them."""
+        """Return the inputs of a case, on which every run until the next case's draws what is drawn on this one. The latest are kept (shipping and
+        answering a case need the same), unless calls write to them."""
+        self.draws.begin(case)
         key = key_of(case, 0)
         if (held := self.held.get(key)) is not None:
             return held
@@ -234,8 +241,17 @@ class Original:
         self._expect_taken(inputs, which)
         self.set_state(which)
         context, change = own_precision(self.task.precision, self.device)
-        with torch.no_grad(), context:
+        with torch.no_grad(), context, self.draws.beginning():
             return self.model(*change(clone(inputs) if self.mutates_inputs else inputs))
+
+    def _drawn(self, inputs: Any, which: int) -> Tape:
+        """Return what a call draws, in its own precision."""
+        if not self.draws.found:
+            return []
+        with self.draws.recorded() as tape:
+            self.run_own(inputs, which)
+        self.set_state(which)
+        return tape
 
     def run_wide(self, inputs: Any, which: int, rounding: tf32.RoundedOperands | None = None, left: list[Any] | None = None) -> Any:
         """Return the output in float64; where the program cannot run in float64, in its own precision (`wide_problem` says why).
@@ -245,8 +261,9 @@ class Original:
         self._expect_taken(inputs, which)
         self.set_state(which)
         if self.wide is not None and not self.wide_problem:
+            tape = self._drawn(inputs, which)
             try:
-                return self._widely(inputs, rounding, left)
+                return self._widely(inputs, tape, rounding, left)
             except Exception as error:  # whatever a program raises
                 self.current = None
                 if not is_full(error):  # else what the failed run held is let go of at the end of this block
@@ -255,7 +272,7 @@ class Original:
                     self.worked_out.clear()
                     return own
             self.current = None
-            return self._widely_in_less_memory(inputs, which, rounding, left)
+            return self._widely_in_less_memory(inputs, which, tape, rounding, left)
         return self.run_own(inputs, which)
 
     def inputs_after(self, case: Case, which: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
@@ -264,7 +281,7 @@ class Original:
         context, change = own_precision(self.task.precision, self.device)
         given = change(clone(inputs))
         self.set_state(which)
-        with torch.no_grad(), context:
+        with torch.no_grad(), context, self.draws.beginning():
             self.model(*given)
         own = tensors_of(given)
         if self.task.precision == "bf16":  # what the call did not write is as it came, not rounded
@@ -276,14 +293,16 @@ class Original:
         self.current = None
         return list(zip(own, own if self.wide is None or self.wide_problem else tensors_of(left), strict=True))
 
-    def _widely(self, inputs: Any, rounding: tf32.RoundedOperands | None, left: list[Any] | None = None) -> Any:
-        """Return the float64 output; of copies of the inputs, where calls write to them: `left` takes those in."""
+    def _widely(self, inputs: Any, tape: Tape, rounding: tf32.RoundedOperands | None, left: list[Any] | None = None) -> Any:
+        """Return the float64 output; of copies of the inputs, where calls write to them: `left` takes those in. `tape`: what is drawn."""
         assert self.wide is not None
         arithmetic = Compensated() if self.is_double(inputs) else WideProducts() if self.device.startswith("cuda") else contextlib.nullcontext()
         default = torch.get_default_dtype()
         torch.set_default_dtype(torch.float64)
         try:
-            with torch.no_grad(), padded_as_on_devices(), Widening(), arithmetic, rounding or contextlib.nullcontext():
+            with (
+                torch.no_grad(), padded_as_on_devices(), Widening(), arithmetic, rounding or contextlib.nullcontext(), self.draws.repeated(tape),
+            ):  # fmt: skip
                 given = widen(clone(inputs) if self.mutates_inputs else inputs)
                 answer = self.wide(*given)
                 if left is not None:
@@ -296,13 +315,15 @@ class Original:
         """Whether float64 is the task's own type: then the oracle has to be wider."""
         return any(isinstance(item, torch.Tensor) and item.dtype is torch.float64 for item in (*self.initial.values(), *tree_leaves(inputs)))
 
-    def _widely_in_less_memory(self, inputs: Any, which: int, rounding: tf32.RoundedOperands | None, left: list[Any] | None) -> Any:
+    def _widely_in_less_memory(
+        self, inputs: Any, which: int, tape: Tape, rounding: tf32.RoundedOperands | None, left: list[Any] | None
+    ) -> Any:
         """Return the float64 output without cuDNN, whose float64 convolutions take workspaces of many times their operands."""
         self.forget()
         torch.cuda.empty_cache()
         self.set_state(which)
         with torch.backends.cudnn.flags(enabled=False):
-            return self._widely(inputs, rounding, left)
+            return self._widely(inputs, tape, rounding, left)
 
     # -- answers
 
@@ -323,7 +344,8 @@ class Original:
         """Return an answer that is worked out for the first time, its error among the usual ones."""
         computed, key = self._answer(self.inputs(case), which), key_of(case, which)
         for leaf in computed.leaves:
-            if leaf.is_real and computed.finite and computed.conditioned and leaf.scale.rms > 0 and not oracle.is_noise(leaf.original, leaf.scale):
+            telling = computed.finite or (computed.settled and self.infinite)
+            if leaf.is_real and telling and computed.conditioned and leaf.scale.rms > 0 and not oracle.is_noise(leaf.original, leaf.scale):
                 self.usual.setdefault(leaf.path, {})[key] = oracle.relative(leaf.original, leaf.scale)
                 parts.enlarge(self.largest.setdefault(leaf.path, {}), leaf.sizes)
         if not computed.after and all(leaf.own is None for leaf in computed.leaves):
@@ -437,13 +459,14 @@ class Original:
                 small = tuple(parts.worse(part, value, leaf.exact) for part in leaf.small)
                 leaves[number] = replace(leaf, original=original, allowed=oracle.tolerance(original, leaf.scale, leaf.dtype), small=small)
         finite = all(leaf.own is None or not leaf.is_real for leaf in leaves)
+        settled = finite or all(leaf.own is None or not leaf.is_real or oracle.same_places(leaf.own, leaf.exact) for leaf in leaves)
         real = [leaf for leaf in leaves if leaf.is_real]
         telling = [leaf for leaf in real if not oracle.is_noise(leaf.original, leaf.scale)]
         some = bool(telling) or not any(leaf.scale.rms > 0 for leaf in real)
         conditioned = some and all(leaf.original.rms <= ILL_CONDITIONED * leaf.scale.rms for leaf in telling)
         after = {name: (tensor, wide_after.get(name, tensor)) for name, tensor in own_after.items()}
         besides = {name: oracle.errors_of(tensor, after[name][1]) for name, tensor in permitted_after.items() if _is_finite(tensor)}
-        return Answer(tuple(leaves), finite, conditioned, kinds, after, besides)
+        return Answer(tuple(leaves), finite, settled, conditioned, kinds, after, besides)
 
     def _exact(self, output: Any) -> list[tuple[str, torch.Tensor]]:
         """Return the paths and values of an output, copied where they are a part of the state: the next state would be written over them."""
@@ -463,10 +486,11 @@ class Original:
         original = oracle.errors_of(own, wide) if real else NO_ERROR
         keep = not real or not (oracle.all_finite(own) and oracle.all_finite(wide))
         allowed = oracle.tolerance(original, scale, own.dtype) if real else NO_ERROR
-        sizes = parts.sizes(wide, scale.rms) if real else {}
+        known, ours = (_finite_part(wide), _finite_part(own)) if real and keep else (wide, own)
+        sizes = parts.sizes(known, scale.rms) if real else {}
         return Leaf(
             path, tuple(own.shape), tuple(own.stride()), dtype_of(value, own), str(own.device), isinstance(value, torch.Tensor),
-            wide, own.clone() if keep else None, original, scale, allowed, sizes=sizes, small=parts.of(wide, own, scale.rms, sizes),
+            wide, own.clone() if keep else None, original, scale, allowed, sizes=sizes, small=parts.of(known, ours, scale.rms, sizes),
         )  # fmt: skip
 
     def permitted(self, inputs: Any, which: int) -> tuple[list[torch.Tensor], dict[str, torch.Tensor]]:
@@ -482,6 +506,11 @@ class Original:
 def _is_finite(tensor: torch.Tensor) -> bool:
     """Whether a tensor is real and finite: an error that is infinite because an operand overflowed would allow anything."""
     return tensor.is_floating_point() and oracle.all_finite(tensor)
+
+
+def _finite_part(tensor: torch.Tensor) -> torch.Tensor:
+    """Return values with nothing in place of Inf and NaN."""
+    return torch.where(tensor.isfinite(), tensor, 0)
 
 
 def _place(tensor: torch.Tensor) -> int:

@@ -1,4 +1,4 @@
-"""Task without a score: dropout in training mode differs from itself between two calls."""
+"""A task that draws: dropout in training mode."""
 
 import torch
 from torch import nn
