@@ -74,7 +74,7 @@ def of_timm(words: set[str], drawn: random.Random) -> Iterator[str]:
 
 def of_torchvision(words: set[str], drawn: random.Random) -> Iterator[str]:
     """Yield models that are not named."""
-    import torchvision  # type: ignore[import-untyped]
+    import torchvision
 
     names = [name for name in torchvision.models.list_models() if unnamed(name, words)]
     yield from drawn.sample(names, len(names))
@@ -118,9 +118,8 @@ def make(kind: str, name: str) -> Made:
 def _timm(name: str) -> tuple[torch.nn.Module, list[torch.Tensor]]:
     import timm
 
-    model = timm.create_model(name, pretrained=False, num_classes=10)
-    about: Any = model.pretrained_cfg
-    height, width = about["input_size"][1:]
+    model: Any = timm.create_model(name, pretrained=False, num_classes=10)
+    height, width = model.pretrained_cfg["input_size"][1:]
     return model, [torch.randn(1, 3, *size) for size in [(96, 96), (height, width)]]
 
 

@@ -347,8 +347,9 @@ def raising(error: BaseException) -> Any:
 def test_an_output_of_after_the_timing_has_to_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     """A program that handed out one buffer from the timing on was passed: what is kept was looked at in the audit alone."""
     case, steps = Case("nominal", 1), list[Any]()
+    facts = {"stateful": False, "mutated_state": False, "aliases": [[]], "state_tensors": 0, "draws_matter": False}
     judge = SimpleNamespace(
-        cases=[case], facts={"stateful": False, "mutated_state": False, "aliases": [[]], "state_tensors": 0}, sound=lambda one, which: one,
+        cases=[case], facts=facts, sound=lambda one, which: one,
         compare=lambda export, one, which: Comparison("values" if "kept" in export else "", "0.7 too much", 9.0),
     )  # fmt: skip
     one = verify._Verification.__new__(verify._Verification)

@@ -65,7 +65,8 @@ def _build(judge: Judge, worker: Worker, entry: str, source: Source) -> dict[str
     load_state(judge, worker, entry, WARM_UP_STATE if untrusted else TIMED_STATE)
     _warm_up(judge, worker, entry, source)
     if untrusted:
-        filtered = good(worker.request("lock", filtered=worker.filtered, random=not facts["random"]), "build")["filter"]
+        watched = "none" if facts["draws_elsewhere"] else "others" if facts["random"] else "all"
+        filtered = good(worker.request("lock", filtered=worker.filtered, random=watched), "build")["filter"]
         worker.isolation += ("filter",) if filtered == "" else ()
         census(worker)
         scan(source, FRAMES)

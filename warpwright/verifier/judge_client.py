@@ -249,6 +249,10 @@ class Judge:
         """Return which of its outputs the original gives in the same memory again, by number."""
         return set(self._ask("hands_out_again", case=asdict(case))["numbers"])
 
+    def drawn(self, case: Case, which: int) -> list[str]:
+        """Return where the original's call on a case in a state leaves torch's generators."""
+        return list(self._ask("drawn", case=asdict(case), which=which)["left"])
+
     def shared_by_modules(self) -> set[str]:
         """Return the names of the parameters and buffers that any two of the original's modules share."""
         return set(self._ask("shared_by_modules")["names"])

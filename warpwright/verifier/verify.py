@@ -188,11 +188,23 @@ class _Verification:
         self.judged(self.judge.compare_inputs(self.export("inputs"), case, 0), case)
         if self.judge.facts["state_tensors"] and not self.judge.facts["mutated_state"]:
             self.judged(self.judge.compare_state(self.export("state"), case, 0), case)
+        self.as_much_drawn(case, 0)
 
     def drawn_otherwise(self, case: Case) -> None:
         """Where the original draws random numbers, call on the same inputs once more, with other ones."""
         if self.judge.facts["random"] and (sound := self.judge.sound(with_draw(case, replace(Draw.of_case(case), drawn=1)), 0)):
             self.call(sound, 0)
+            self.as_much_drawn(sound, 0)
+
+    def as_much_drawn(self, case: Case, which: int) -> None:
+        """Where other draws give another answer, the last call has left torch's generators where the original's does: others draw from them next."""
+        if not self.judge.facts["draws_matter"]:
+            return
+        with as_rejections(case.name):
+            left = good(self.worker.request("drawn"), "patched").get("left")
+        if left != self.judge.drawn(case, which):
+            text = "left otherwise: torch's random generators are not where the original's call leaves them: what is drawn next is other numbers"
+            raise Rejected(rejection("global_flags", text, case.name))
 
     def second_state(self, first: Case, others: list[Case]) -> None:
         """Change the parameters in place; then a few of the cases again."""
@@ -324,6 +336,7 @@ class _Verification:
         kept = None if self.returns("") or self.returns("input ") else self.judge.sound(nominal, TIMED_STATE)
         if kept:
             self.call(kept, TIMED_STATE)
+            self.as_much_drawn(kept, TIMED_STATE)
             self.keep()
         self.other_draws(nominal, LAST_CALLS, LAST_SECONDS, LAST_SECONDS)
         if kept:

@@ -76,7 +76,7 @@ def behaviour_of(original: Original, memory: Memory) -> Behaviour:
     answer = _sound_answer(original, case)
     facts = {
         "mutated_state": mutated, "mutated_inputs": changed, "aliases": aliases, "stateful": stateful,
-        "random": original.draws.found, "draws_matter": original.draws.matter,
+        "random": original.draws.found, "draws_matter": original.draws.matter, "draws_elsewhere": original.draws.elsewhere,
         "switches": not getattr(original.model, "has_one_mode", False),
         "parameters": sum(1 for _ in original.model.parameters()), "state_tensors": len(before), "strength": original.strength,
         "one_sign": original.of_one_sign, "lazy": lazy, "least_values": few,
@@ -129,8 +129,10 @@ def _run(original: Original, case: Case, which: int) -> None:
     """Run the original once, in whatever state; note whether that drew from torch's generators."""
     original.current = None
     inputs = original.inputs(case)
-    before = generators.states()
+    before, elsewhere = generators.states(), generators.states_of_python()
     original.run_own(inputs, which)
+    now = generators.states_of_python()
+    original.draws.elsewhere |= any(now[name] != state for name, state in elsewhere.items())
     if not original.draws.found:  # else they are put back
         original.draws.found = generators.states() != before
 

@@ -57,7 +57,7 @@ def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
     judge = JudgeWorker(order)
     names = (
         "hello", "open", "certify", "state", "ship", "compare", "compare_inputs", "compare_state", "unchanged", "probe", "viable", "forget",
-        "trim", "host_only", "digest", "count", "take_state", "settle", "hands_out_again", "shared_by_modules", "set_aside",
+        "trim", "host_only", "digest", "count", "take_state", "settle", "hands_out_again", "shared_by_modules", "drawn", "set_aside",
         "drop_aside",
     )  # fmt: skip
     operations = {name: _tidy(getattr(judge, name), order["device"]) for name in names}
@@ -169,6 +169,13 @@ class JudgeWorker:
         inputs = original.inputs(from_json(Case, case))
         one, other = (tensors_of(original.run_own(inputs, 0)) for _ in range(2))
         return {"numbers": [number for number, (first, second) in enumerate(zip(one, other, strict=True)) if shares(first, second)]}
+
+    def drawn(self, case: dict[str, Any], which: int) -> dict[str, Any]:
+        """Return where the original's call on a case leaves torch's generators."""
+        original = self._original
+        original.run_own(original.inputs(from_json(Case, case)), which)
+        original.current = None
+        return {"left": original.draws.left}
 
     def shared_by_modules(self) -> dict[str, Any]:
         """Return the names of parameters and buffers that lie in the same memory in any two of its modules, as a tensor of its file does."""

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import random
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
 _OF_CPU = torch.default_generator
 """Noted when this is imported: a program may give torch's name to another object."""
+
+_sha256 = hashlib.sha256
 
 
 def default_generators() -> list[torch.Generator]:
@@ -22,10 +29,29 @@ def states() -> list[bytes]:
     return [generator.get_state().numpy().tobytes() for generator in default_generators()]
 
 
+def marks() -> list[str]:
+    """Return a digest of where each of them is."""
+    return [_sha256(state).hexdigest() for state in states()]
+
+
+def states_of_python() -> dict[str, Any]:
+    """Return where Python's and numpy's generators are, the latter if numpy is in use."""
+    of_numpy = getattr(sys.modules.get("numpy"), "random", None)
+    return {"random": random.getstate(), **({"numpy": repr(of_numpy.get_state())} if of_numpy else {})}
+
+
 def seed_all(seed: int) -> None:
     """Have all of them begin at a seed."""
     for generator in default_generators():
         generator.manual_seed(seed)
+
+
+def seed_anew() -> None:
+    """Have torch's, Python's and numpy's generators, the latter if numpy is in use, begin where nobody knows."""
+    torch.manual_seed(int.from_bytes(os.urandom(4)))
+    random.seed(os.urandom(8))
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(int.from_bytes(os.urandom(4)))
 
 
 @contextmanager

@@ -147,12 +147,12 @@ def watch_functions() -> Callable[[], list[str]]:
     callbacks, kept_callbacks = gc.callbacks, list(gc.callbacks)
     read, kind, function = getattr, type, FunctionType
     torch_folder = os.path.dirname(os.path.abspath(str(sys.modules["torch"].__file__)))
-    shadowing = watch_shadows()
+    shadowing, changed_constants = watch_shadows(), watch_constants()
     changed_code = watch_machine_code()
     skipped = NOT_WATCHED
 
     def changed() -> list[str]:
-        changes = changed_code() + shadowing()
+        changes = changed_code() + shadowing() + changed_constants()
         changes += [f"sys.modules[{name!r}]" for name, module in kept_modules.items() if modules.get(name) is not module]
         changes += ["gc.callbacks"] if callbacks != kept_callbacks else []
         for where, holder, noted in notes:
@@ -181,6 +181,20 @@ def _holders() -> list[tuple[str, Mapping[str, Any]]]:
             inside = (value for value in list(vars(module).values()) if isinstance(value, type) and value.__module__ == name)
             holders += [(f"{name}.{kind.__qualname__}", vars(kind)) for kind in inside]
     return holders + [(name, vars(_resolve(name))) for name in CLASSES]
+
+
+CONSTANTS = ("torch", "torch.random", "torch.cuda", "math", "cmath")
+"""Modules of which also the numbers, types and generators are noted that others compute with: pi, torch.float, torch.default_generator."""
+
+
+def watch_constants() -> Callable[[], list[str]]:
+    """Note the constants of a few modules; the result names those that are other objects now."""
+    import torch
+
+    kinds = (float, torch.dtype, torch.layout, torch.memory_format, torch.Generator)
+    modules = [(name, vars(sys.modules[name])) for name in CONSTANTS if name in sys.modules]
+    notes = [(name, holder, {key: value for key, value in holder.items() if isinstance(value, kinds)}) for name, holder in modules]
+    return lambda: [f"{name}.{key}" for name, holder, noted in notes for key, value in noted.items() if holder.get(key) is not value]
 
 
 def watch_shadows() -> Callable[[], list[str]]:
@@ -235,8 +249,8 @@ def _resolve(name: str) -> Any:
 # --- generators ---------------------------------------------------------------------------------------------------------------------
 
 
-def watch_generators() -> Callable[[], list[str]]:
-    """Note the random generators' states now; the result names those that have advanced since it was asked last."""
+def watch_generators() -> Callable[..., list[str]]:
+    """Note the random generators' states now; the result names those that have advanced since it was asked last, but for torch's if `drawn`."""
     import torch
 
     readers: dict[str, Callable[[], bytes]] = {
@@ -251,9 +265,9 @@ def watch_generators() -> Callable[[], list[str]]:
     sha = hashlib.sha256
     noted = {name: sha(reader()).digest() for name, reader in readers.items()}
 
-    def changed() -> list[str]:
+    def changed(drawn: bool = False) -> list[str]:
         now = {name: sha(reader()).digest() for name, reader in readers.items()}
-        changes = [f"random generator {name} advanced" for name in readers if now[name] != noted[name]]
+        changes = [f"random generator {name} advanced" for name in readers if now[name] != noted[name] and not (drawn and name.startswith("torch"))]
         noted.update(now)
         return changes
 

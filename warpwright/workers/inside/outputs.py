@@ -49,6 +49,17 @@ def copies_of(value: Any) -> dict[int, torch.Tensor]:
         return {}
 
 
+def views_of(value: Any) -> Any:
+    """Return plain containers with a view in place of each tensor, which keeps its memory and not the object; anything else as it is."""
+    if type(value) is torch.Tensor:
+        return value.detach()
+    if type(value) in (list, tuple):
+        return type(value)(map(views_of, value))
+    if type(value) is dict:
+        return {key: views_of(item) for key, item in value.items()}
+    return value
+
+
 def _copy(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.clone() if tensor.is_contiguous() and not tensor.storage_offset() else exchange.copied(tensor)
 

@@ -26,11 +26,11 @@ from warpwright.workers.inside import waiting
 from warpwright.workers.inside.channel import serve_requests, short_traceback
 from warpwright.workers.inside.construction import Program, generators_kept, imported, written
 from warpwright.workers.inside.device import device_failure
-from warpwright.workers.inside.generators import seed_all
+from warpwright.workers.inside.generators import marks, seed_all, seed_anew
 from warpwright.workers.inside.graphs import Graph
 from warpwright.workers.inside.integrity import Watch
 from warpwright.workers.inside.memory import cache_bytes, malloc_options, poison_cuda
-from warpwright.workers.inside.outputs import copies_of, lies, overlap, problem_of
+from warpwright.workers.inside.outputs import copies_of, lies, overlap, problem_of, views_of
 from warpwright.workers.inside.state import held_state, set_mode, state_of, state_places
 from warpwright.workers.tensors import exchange, variants
 from warpwright.workers.tensors.answer import KEPT, describer, worked_out
@@ -48,7 +48,7 @@ def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
         name: getattr(runner, name)
         for name in (
             "hello", "build", "load_state", "set_state", "prepare", "export", "keep", "census", "lock", "device_facts", "receive", "host_only",
-            "release_memory", "trim", "line_up", "switch_mode", "load", "twin", "part", "waited", "launches",
+            "release_memory", "trim", "drawn", "line_up", "switch_mode", "load", "twin", "part", "waited", "launches",
         )
     }
     stops = bool(order.get("stops"))
@@ -421,9 +421,13 @@ class Runner:
         return aliases
 
     def keep(self) -> dict[str, Any]:
-        """Hold on to the last outputs while further calls are made."""
-        self.kept = self.outputs
+        """Hold on to the memory of the last outputs while further calls are made. The objects are let go of, as by who keeps a view of each."""
+        self.kept = views_of(self.outputs)
         return {}
+
+    def drawn(self) -> dict[str, Any]:
+        """Return where the last call has left torch's generators."""
+        return {"left": marks()}
 
     def release_memory(self) -> dict[str, Any]:
         """Let go of inputs, outputs and cached memory: other processes need the device's memory meanwhile."""
@@ -446,21 +450,24 @@ class Runner:
         assert self.watch is not None
         self.synchronize()
         report = self.watch.report()
-        if self.watch_random:
-            report["global_flags"] += self.watch.changed_generators()
+        if self.watched != "none":
+            report["global_flags"] += self.watch.changed_generators(self.watched == "others")
         facts: dict[str, Any] = {}
         if self.device.startswith("cuda"):
             facts["peak_bytes"] = torch.cuda.max_memory_allocated(self.device)
         return {"found": report, "facts": facts}
 
-    watch_random = False
+    watched = "none"
 
-    def lock(self, filtered: bool, random: bool) -> dict[str, Any]:
-        """The build is over: from here on no process, no program, no connection, no file outside the work folder."""
+    def lock(self, filtered: bool, random: str) -> dict[str, Any]:
+        """The build is over: from here on no process, no program, no connection, no file outside the work folder.
+
+        `random`: which random generators a call leaves alone: "all", "others" than torch's, from which the original draws, or "none".
+        """
         assert self.watch is not None
-        torch.manual_seed(int.from_bytes(os.urandom(4)))  # a program that seeds it again is seen by the next census
+        seed_anew()  # a program that seeds one again is seen by the next census
         self.watch.changed_generators()
-        self.watch_random = random
+        self.watched = random
         self.watch.lock()
         problem = isolation.lock(placed=self.device != "cpu") if filtered else "not asked for"
         return {"filter": problem}

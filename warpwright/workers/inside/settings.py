@@ -154,7 +154,7 @@ def _settings() -> dict[str, Callable[[], Any]]:
         for where, backend in (("torch.backends", torch.backends), ("torch.backends.cudnn", cudnn), ("torch.backends.cuda.matmul", cuda.matmul)):
             if hasattr(backend, name):
                 readers[f"{where}.{name}"] = lambda backend=backend, name=name: _PRECISION.get(getattr(backend, name), getattr(backend, name))
-    readers |= _of_python()
+    readers |= _of_python() | _of_the_system()
     readers["fp16 accumulation"] = lambda: cuda.matmul.allow_fp16_accumulation
     attention = ("flash_sdp_enabled", "mem_efficient_sdp_enabled", "math_sdp_enabled", "cudnn_sdp_enabled")
     readers["attention kernels"] = lambda: [getattr(cuda, name)() for name in attention]
@@ -193,6 +193,41 @@ def _of_python() -> dict[str, Callable[[], Any]]:
         "anomaly detection": torch.is_anomaly_enabled,
     }
     return {**readers, "hooks on saved tensors": lambda: hooks(True) is not None} if hooks else readers
+
+
+class _Mallinfo(ctypes.Structure):
+    """What glibc's mallinfo2 returns."""
+
+    _fields_ = [(name, ctypes.c_size_t) for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "f", "k")]
+
+
+MAPPED = (32 << 20) + (1 << 16)
+"""Bytes of a block that glibc maps by itself, however its threshold has moved, unless it was told to map none (M_MMAP_MAX)."""
+
+PR_GET_TIMERSLACK, PR_GET_THP_DISABLE = 30, 42
+
+
+def _of_the_system() -> dict[str, Callable[[], Any]]:
+    """Return how to read what steers the C library and the kernel for the whole process, where they are those that tell."""
+    try:
+        library = ctypes.CDLL(None)
+        prctl, info, malloc, free = library.prctl, library.mallinfo2, library.malloc, library.free
+    except (OSError, AttributeError):
+        return {}
+    info.restype, malloc.restype, malloc.argtypes, free.argtypes = _Mallinfo, ctypes.c_void_p, [ctypes.c_size_t], [ctypes.c_void_p]
+
+    def mapped() -> bool:
+        before = info().hblks
+        block = malloc(MAPPED)
+        now = info().hblks
+        free(block)
+        return bool(now > before)
+
+    return {
+        "large blocks of memory are mapped": mapped,
+        "slack of timers, ns": lambda: prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0),
+        "no huge pages": lambda: prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0),
+    }
 
 
 def _decimal_context(modules: Any) -> list[Any]:

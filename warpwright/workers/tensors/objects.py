@@ -149,8 +149,10 @@ def constant(item: Any, torch: Any) -> str:
         return str(item.type)
     if not isinstance(item, type):
         return ""
-    there: Any = getattr(sys.modules.get(item.__module__), item.__qualname__, None)
-    return f"{item.__module__}.{item.__qualname__}" if there is item else ""  # a class that says to be another is none of these
+    there: object = getattr(sys.modules.get(item.__module__), item.__qualname__, None)
+    if there is not item:
+        return ""  # a class that says to be another is none of these
+    return f"{item.__module__}.{item.__qualname__}"
 
 
 class Named(dict[str, Any]):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -54,8 +54,12 @@ class Draws:
         self._secret, self._seed = secret, 0
         self.found = False
         """Whether a call draws. Until that is known, and where none does, nothing is done for it."""
+        self.elsewhere = False
+        """Whether a call draws from Python's or numpy's generators. That is not repeated."""
         self.matter = False
         """Whether other draws give another answer: a recurrence may have forgotten by its last step where it began."""
+        self.left: list[str] = []
+        """Where the last run left the generators."""
         self.hidden: list[str] = []
         """Operators that draw and cannot be repeated in float64."""
 
@@ -74,9 +78,15 @@ class Draws:
         """Have every run from here on begin where this case does."""
         self._seed = self.seed_of(case) or 0
 
-    def beginning(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def beginning(self) -> Iterator[None]:
         """Inside, a run has the numbers of the case at hand; the generators are put back."""
-        return generators.seeded(self._seed) if self.found else nullcontext()
+        if not self.found:
+            yield
+            return
+        with generators.seeded(self._seed):
+            yield
+            self.left = generators.marks()
 
     @contextmanager
     def repeated(self, tape: Tape) -> Iterator[None]:
