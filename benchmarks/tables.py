@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.kernelbench import cuda_l1_beside, first_table, levels
+from benchmarks.kernelbench import choices, cuda_l1_beside, first_table, levels
 from warpwright.reports import summary
 
 RESULTS = Path(__file__).parent / "results"
@@ -69,6 +69,7 @@ VIEWS: Mapping[str, View] = {
     "verdicts": partial(kernelbench, of="verdicts"),
     "cuda-l1-beside": cuda_l1_beside.view,
     "cuda-l1-again": partial(cuda_l1_beside.view, table="again"),
+    **{f"choices-{part}": partial(choices.view, part=part) for part in choices.PARTS},
 }
 
 

@@ -51,7 +51,7 @@ class Traits:
     idle: bool = False
     """It changes what is legal and not how fast a program is: a recipe of nothing else is not tried by itself."""
     settled: bool = False
-    """Measured never to lose: a recipe is not tried without it at first."""
+    """Measured never to lose, or hardly ever: a recipe is not tried without it at first."""
     tried_first: bool = False
     """The schedule that gains most where it is legal."""
     estimated: bool = True

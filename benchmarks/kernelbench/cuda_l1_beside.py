@@ -60,6 +60,7 @@ def main() -> None:
     parser.add_argument("--proposals", type=int, default=2)
     parser.add_argument("--baselines", default="cuda_graph", help="beside eager, what is kept where no program of ours is faster")
     parser.add_argument("--wide", type=float, default=3.0, help="GB up to which a task is compared with float64")
+    parser.add_argument("--still", action="store_true", help="while one times its programs, the other processes stand still")
     parser.add_argument("--dry", action="store_true")
     options = parser.parse_args()
     end = time.monotonic() + options.seconds
@@ -182,7 +183,7 @@ def task_row(row: Row, folder: Path, options: argparse.Namespace, doing: Callabl
         calls["theirs"], around["theirs"] = partial(theirs.model, *own), partial(under, theirs.settings)
     found["prepared s"] = round(time.monotonic() - began, 1)
     doing("timing")
-    times = {} if options.dry else timed_alone(calls, around, options.out / "alone")
+    times = {} if options.dry else timed_alone(calls, around, options.out / "alone", options.still)
     ms = {name: round(1e3 * seconds, 4) for name, seconds in times.items() if name not in CLOCKS}
     found |= {name: round(1e3 * times[name], 4) for name in CLOCKS if name in times}
     if found["theirs"] == "right" and "theirs" in ms and leaks(ms["theirs"], found[CLOCKS[0]], ms["eager"], found[CLOCKS[1]]):
@@ -360,10 +361,15 @@ def _set(wanted: Mapping[str, Any]) -> None:
             torch._C._set_fp32_precision_setter("cuda", kind, wanted[kind])
 
 
-def timed_alone(calls: Mapping[str, Callable[[], object]], around: Mapping[str, Callable[[], Any]], lock: Path) -> dict[str, float]:
-    """Return the seconds of each call, each under its settings, in turns, while no other process measures. What a process holds ends with it."""
-    with lock.open("w") as file:
+def timed_alone(
+    calls: Mapping[str, Callable[[], object]], around: Mapping[str, Callable[[], Any]], lock: Path, still: bool = False
+) -> dict[str, float]:  # fmt: skip
+    """Return the seconds of each call, each under its settings, in turns, while no other process measures; `still`: nor does anything else. What a
+    process holds ends with it."""
+    with lock.open("w") as file, contextlib.ExitStack() as stack:
         fcntl.flock(file, fcntl.LOCK_EX)
+        if still:
+            stack.enter_context(spawned.still())
         signal.alarm(TIMING_SECONDS)
         times = first.timed(dict(calls), around)
         if "theirs" in calls:

@@ -4,10 +4,10 @@
 
 No verdicts: those are `benchmarks.kernelbench.run`'s, whose verifier and timer take tens of seconds a task. Here a program runs in the process that
 made it; its results are compared with float64 (of tasks that move more than --wide GB with eager) on the task's own inputs and on normal ones; times
-are medians of batches of calls back to back, the programs in turns, by CUDA events. One row a program in OUT/rows.jsonl, as soon as it is known; what
-fails is a row. `--precision tf32`: TF32 is permitted in products too, for the original, the baselines and the programs alike. `--kernels` adds a row
-a program with the time of each GPU kernel, by torch's profiler. `--dry` runs all paths on the CPU at a thousandth of the work, with translated
-kernels.
+are medians of batches of calls back to back, the programs in turns, by CUDA events. A program that errs too much is followed by what the ladder tries
+in its place. One row a program in OUT/rows.jsonl, as soon as it is known; what fails is a row. `--precision tf32`: TF32 is permitted in products too,
+for the original, the baselines and the programs alike. `--kernels` adds a row a program with the time of each GPU kernel, by torch's profiler.
+`--dry` runs all paths on the CPU at a thousandth of the work, with translated kernels.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import statistics
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -31,6 +31,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from benchmarks import spawned
+from benchmarks.kernelbench.first_table import is_right
 from benchmarks.timing.events import batch
 
 PUBLISHED = Path(__file__).parents[1] / "results" / "kernelbench_h200" / "rows.jsonl"
@@ -59,6 +60,7 @@ def main() -> None:
     parser.add_argument("--last", type=float, default=0.0, help="so many seconds before the end no task is begun")
     parser.add_argument("--footprints", type=Path, help="eager peaks in bytes, by level:number: a task waits until the GPU has room for it")
     parser.add_argument("--precision", choices=("strict", "tf32"), default="strict", help="tf32: every program runs with TF32 permitted in products")
+    parser.add_argument("--still", action="store_true", help="while one times its programs, the other processes stand still")
     parser.add_argument("--dry", action="store_true")
     options = parser.parse_args()
     end = time.monotonic() + options.seconds
@@ -175,7 +177,7 @@ def permit_tf32(precision: str) -> None:
 
 
 def task_rows(file: Path, lock: Any, options: argparse.Namespace, published: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield a row for each of the first programs of a task."""
+    """Yield a row for each of the first programs of a task, and for those that a search tries in the place of what is wrong."""
     import torch
 
     from warpwright.run import Settings, open_space
@@ -191,48 +193,76 @@ def task_rows(file: Path, lock: Any, options: argparse.Namespace, published: dic
         model = reference.make_model().to(device)
     inputs = reference.make_inputs(0, device)
     leaves = [x for x in inputs if isinstance(x, torch.Tensor)]
-    programs: dict[str, Any] = {"eager": model}
+    beside: dict[str, Any] = {}
+    problems: dict[str, str] = {}
+    for again in (False, True):
+        ours = yield from made(space, recipes, task.name, model, reference, inputs, device, options.dry)
+        if not again:
+            # torch wraps all in one function: the second task of a process would be compiled for any size, the ninth not at all
+            torch.compiler.reset()
+            beside, problems = baselines(task, reference, model, inputs, options.baselines, device)
+        programs = {"eager": model, **ours, **beside}
+        spawned.free()
+        prepared = time.monotonic() - began
+        with lock.alone:
+            began = time.monotonic()
+            errors = compared(programs, model, inputs, leaves, 1e9 * options.wide)
+            calls: dict[str, Callable[[], object]] = {name: partial(program, *inputs) for name, program in programs.items()}
+            with spawned.still() if options.still else contextlib.nullcontext():
+                times: dict[str, float] = {} if options.dry else timed(calls)
+                hosts, idle = (host_times(calls), idle_times(calls)) if times and not options.brief else ({}, {})
+            kernels = kernel_times(calls, device) if options.kernels else {}
+            held = time.monotonic() - began
+        old = published.get(task.name, {})
+        if not recipes and times and not again:
+            yield {"table": "nothing", "task": task.name} | {f"{kind} ms": round(1e3 * times[kind], 4) for kind in ("eager", *beside)}
+        for name in (name for name in programs if name not in ("eager", *beside)):
+            row: dict[str, Any] = {"table": "first", "task": task.name, "recipe": name, "errors": errors[name], "device": "cpu"}
+            if times:
+                row["device"] = torch.cuda.get_device_name()
+                best = min(times[kind] for kind in ("eager", *beside))
+                row |= {f"{kind} ms": round(1e3 * times[kind], 4) for kind in ("eager", *beside)}
+                row["ours ms"] = round(1e3 * times[name], 4)
+                row |= {"of eager": round(times["eager"] / times[name], 2), "of best": round(best / times[name], 2)}
+                for what, seen in (("host us", hosts), ("idle to idle us", idle)) if hosts else ():
+                    row[what] = {kind: round(1e6 * seen[kind], 1) for kind in ("eager", *beside, name)}
+            row |= {"published best baseline ms": least(old), "published ours ms": old.get("ours_ms"), "prepared s": round(prepared, 1)}
+            yield row | {"held s": round(held, 2), **problems}
+        for name, seen in kernels.items():
+            yield {"table": "kernels", "task": task.name, "recipe": name, "us": seen}
+        wrong = [recipe for recipe in recipes if (name := "; ".join(map(str, recipe))) in ours and not is_right({"errors": errors[name]})]
+        recipes = more_exact(space, wrong)
+        del programs, calls, ours
+        if not recipes:
+            return
+
+
+def more_exact(space: Any, wrong: Sequence[Any]) -> list[Any]:
+    """Return what the ladder proposes after programs that were refused for their error."""
+    from warpwright.search.ladder import exactly
+    from warpwright.search.moves import Moves
+
+    moves = Moves(space)
+    return list(dict.fromkeys(longer for recipe in wrong for longer in exactly(moves, recipe)))
+
+
+def made(
+    space: Any, recipes: Sequence[Any], task: str, model: Any, reference: Any, inputs: list[Any], device: str, dry: bool
+) -> Generator[dict[str, Any], None, dict[str, Any]]:  # fmt: skip
+    """Return the programs of these recipes by name, called once; yield a row for each that failed."""
+    programs: dict[str, Any] = {}
     for recipe in recipes:
         name = "; ".join(map(str, recipe))
         try:
-            programs[name] = rewritten(space, recipe, model, reference, device, options.dry)
+            programs[name] = rewritten(space, recipe, model, reference, device, dry)
             programs[name](*inputs)  # compiles its kernels, beside others
             programs[name].load_state_dict(model.state_dict())
         except Exception as error:  # the others of the task are measured all the same
             programs.pop(name, None)
-            yield {"table": "failed", "task": task.name, "recipe": name, "reason": f"{type(error).__name__}: {error}"[:600]}
+            yield {"table": "failed", "task": task, "recipe": name, "reason": f"{type(error).__name__}: {error}"[:600]}
             if "CUDA error" in str(error):
                 raise
-    torch.compiler.reset()  # torch wraps all in one function: the second task of a process would be compiled for any size, the ninth not at all
-    beside, problems = baselines(task, reference, model, inputs, options.baselines, device)
-    programs |= beside
-    spawned.free()
-    prepared = time.monotonic() - began
-    with lock.alone:
-        began = time.monotonic()
-        errors = compared(programs, model, inputs, leaves, 1e9 * options.wide)
-        calls: dict[str, Callable[[], object]] = {name: partial(program, *inputs) for name, program in programs.items()}
-        times: dict[str, float] = {} if options.dry else timed(calls)
-        hosts, idle = (host_times(calls), idle_times(calls)) if times and not options.brief else ({}, {})
-        kernels = kernel_times(calls, device) if options.kernels else {}
-        held = time.monotonic() - began
-    old = published.get(task.name, {})
-    if not recipes and times:
-        yield {"table": "nothing", "task": task.name} | {f"{kind} ms": round(1e3 * times[kind], 4) for kind in ("eager", *beside)}
-    for name in (name for name in programs if name not in ("eager", *beside)):
-        row: dict[str, Any] = {"table": "first", "task": task.name, "recipe": name, "errors": errors[name], "device": "cpu"}
-        if times:
-            row["device"] = torch.cuda.get_device_name()
-            best = min(times[kind] for kind in ("eager", *beside))
-            row |= {f"{kind} ms": round(1e3 * times[kind], 4) for kind in ("eager", *beside)}
-            row["ours ms"] = round(1e3 * times[name], 4)
-            row |= {"of eager": round(times["eager"] / times[name], 2), "of best": round(best / times[name], 2)}
-            for what, seen in (("host us", hosts), ("idle to idle us", idle)) if hosts else ():
-                row[what] = {kind: round(1e6 * seen[kind], 1) for kind in ("eager", *beside, name)}
-        row |= {"published best baseline ms": least(old), "published ours ms": old.get("ours_ms"), "prepared s": round(prepared, 1)}
-        yield row | {"held s": round(held, 2), **problems}
-    for name, seen in kernels.items():
-        yield {"table": "kernels", "task": task.name, "recipe": name, "us": seen}
+    return programs
 
 
 PROFILED = 5

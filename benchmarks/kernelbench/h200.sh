@@ -11,6 +11,7 @@
 #   t3        first programs in TF32's track of tasks whose norms and arg-extrema were mended                                             30
 #   misses    first programs of networks that lose, or TASKS: eager with the channels last beside them, then torch.compile               140
 #   wide      attention with heads of 512 and 1,024 in 16 bits, with a bias, and decoding                                                 45
+#   odd       convolutions of images whose places are no multiple of four, with blocks of one sample each beside the usual ones           45
 #   backward  attention's backward kernels, heads of 256 and 16 bits                                                                      70
 #   step      a training step with causal attention, whole, by verdict                                                                   105
 #   plan      launch plans: the host's time, and from idle to idle                                                                        45
@@ -113,6 +114,10 @@ wide)
     limited wide "${limit:-45}" benchmarks.kernels.attention --cases "bf16 4096 x 512|bf16 2048 x 1024|bf16 2048 x 512|decode, 512|512, bias" \
         --ways chosen --no-compile --seconds $((${limit:-45} - 5)) --jobs "$((jobs < 6 ? jobs : 6))" $dry --out "$work/wide"
     ;;
+odd)
+    limited odd "${limit:-45}" benchmarks.kernels.implicit_convolution --cases "half odd" --ways chosen --no-compile \
+        --seconds $((${limit:-45} - 5)) --jobs "$((jobs < 10 ? jobs : 10))" $dry --out "$work/odd"
+    ;;
 backward)
     limited backward "${limit:-70}" benchmarks.kernels.attention_backward --cases "256|bf16" --ways all --no-compile \
         --seconds $((${limit:-70} - 5)) --jobs "$jobs" $dry --out "$work/backward"
@@ -144,16 +149,16 @@ modules)
 lanes)
     case ${LANES:-} in
     "") echo "expected LANES=first, second, third or PART:SECONDS ... | PART:SECONDS ..., saw none" >&2 && exit 2 ;;
-    first) LANES="padded:45 t3:30 verdicts:490|wide:45 backward:70 step:105 plan:45 merger:75 cuda_l1:230" ;;
+    first) LANES="padded:45 t3:30 verdicts:490|wide:45 odd:45 backward:70 step:105 plan:45 merger:75 tf32:185" ;;
     second) LANES="misses:140 verdicts:430|modules:570" ;;
-    third) LANES="warm:330|tf32:330" ;;
+    third) LANES="warm:330|cuda_l1:330" ;;
     esac
     lane 0 ${LANES%|*} &
     lane 1 ${LANES#*|} &
     wait
     ;;
 *)
-    known="padded, t3, misses, wide, backward, step, plan, merger, verdicts, warm, tf32, cuda_l1, modules or lanes"
+    known="padded, t3, misses, wide, odd, backward, step, plan, merger, verdicts, warm, tf32, cuda_l1, modules or lanes"
     echo "expected $known, saw $part" >&2
     exit 2
     ;;

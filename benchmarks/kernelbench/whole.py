@@ -65,7 +65,7 @@ def first(options: argparse.Namespace) -> list[str]:
     command += ["--baselines", ",".join(name for name in options.baselines.split(",") if name != "eager")]
     command += ["--footprints", str(options.kernelbench / "footprints.json"), "--jobs", str(options.jobs), "--seconds", str(options.first)]
     command += ["--precision", options.precision]
-    command += ["--tasks", ",".join(todo), "--last", str(FIRST_LAST), *(["--dry"] if options.dry else [])]
+    command += ["--tasks", ",".join(todo), "--last", str(FIRST_LAST), *(["--dry"] if options.dry else []), *(["--still"] if options.still else [])]
     return [*command, "--out", str(options.out / "first")]
 
 
@@ -106,6 +106,7 @@ def main() -> None:
     parser.add_argument("--timing", type=float, default=2.0)
     parser.add_argument("--baselines", default="eager,compile,cuda_graph")
     parser.add_argument("--precision", choices=("strict", "tf32"), default="strict", help="of both parts; each in an --out of its own")
+    parser.add_argument("--still", action="store_true", help="while first programs are timed, the other processes stand still")
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--dry", action="store_true", help="on the CPU, at a thousandth of the work")
     options = parser.parse_args()

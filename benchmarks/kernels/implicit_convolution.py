@@ -22,8 +22,8 @@ from benchmarks.kernels.beside import beside_others, call_once, error, options_o
 from warpwright.domains.graph import kernels
 from warpwright.domains.graph.techniques.convolutions.implicit import block_shape, cut_weight, width
 
-Way = tuple[int, int, int, int, int]
-"""Channels, places and terms of a block's step, warps, stages."""
+Way = tuple[int, ...]
+"""Channels, places and terms of a block's step, warps, stages; 1: a block has places of one sample alone."""
 _END = '''
 
 @triton.jit
@@ -98,6 +98,11 @@ CASES: dict[str, Case] = {
     "half 16 x 32 x 16 x 32^2 -> 64, 5x5x5, transposed, stride 2": Case(16, 32, (16, 32, 32), 64, (5, 5, 5), 2, 2, transposed=True),
     "half 128 x 3 x 16 x 32^2 -> 16, 3x3x3, transposed, stride 2": Case(128, 3, (16, 32, 32), 16, (3, 3, 3), 1, 2, transposed=True),  # L2-60
     "half 8 x 64 x 512^2 -> 64, 3x7, transposed": Case(8, 64, (512, 512), 64, (3, 7), transposed=True),  # L1-65
+    "half odd 64 x 32 x 63^2 -> 128, 3x3": Case(64, 32, (63, 63), 128, (3, 3), 1),  # SqueezeNet's
+    "half odd 64 x 48 x 31^2 -> 192, 3x3": Case(64, 48, (31, 31), 192, (3, 3), 1),
+    "half odd 64 x 64 x 31^2 -> 256, 3x3": Case(64, 64, (31, 31), 256, (3, 3), 1),
+    "half odd 1024 x 96 x 27^2 -> 256, 5x5": Case(1024, 96, (27, 27), 256, (5, 5), 2),  # AlexNet's
+    "half odd 1024 x 384 x 13^2 -> 256, 3x3": Case(1024, 384, (13, 13), 256, (3, 3), 1),
     "strict 128 x 64 x 128^2 -> 128, 3x3": Case(128, 64, (128, 128), 128, (3, 3), parts=2),
     "strict 16 x 16 x 1024^2 -> 128, 3x3": Case(16, 16, (1024, 1024), 128, (3, 3), parts=2),
     "strict 64 x 64 x 56^2 -> 64, 3x3": Case(64, 64, (56, 56), 64, (3, 3), 1, parts=2),
@@ -115,12 +120,20 @@ _WAYS: dict[tuple[int, bool], tuple[Way, ...]] = {
 
 
 def ways(case: Case, which: str) -> tuple[Way | None, ...]:
-    """Return the shapes of a block to be timed; None is what the template chooses."""
+    """Return the shapes of a block to be timed; None is what the template chooses. Where an image's places are no multiple of four, that too with
+    blocks of one sample each, which have half of the registers."""
+    odd = case.places // case.n % 4 != 0 and not case.transposed
+    apart: tuple[Way, ...] = ((*chosen(case), 1),) if odd else ()
     if which == "chosen":
-        return (None,)
+        return (None, *apart)
     depth = case.ci if case.ci % 8 == 0 and case.ci < 64 else 64  # a step within a tap, too
     more = () if depth == 64 else ((64 if case.co <= 64 else 128, 128, depth, 8, 4),)
-    return (*_WAYS[case.parts, case.co <= 64], *more)
+    return (*_WAYS[case.parts, case.co <= 64], *more, *apart)
+
+
+def chosen(case: Case) -> list[int]:
+    """Return the shape that a program's convolution is given."""
+    return block_shape(case.places, case.co, case.ci, case.terms, case.parts)
 
 
 class Called:
@@ -128,7 +141,7 @@ class Called:
 
     def __init__(self, case: Case, device: str, template: Any) -> None:
         self.case, self.template = case, template
-        draw = torch.Generator(device).manual_seed(0)
+        draw = None if device == "meta" else torch.Generator(device).manual_seed(0)
         channels = (case.ci, case.co) if case.transposed else (case.co, case.ci)
         sizes = ((case.n, case.ci, *case.sizes), (*channels, *case.kernel), (case.co,))
         self.x, self.w, self.b = (torch.randn(size, device=device, generator=draw) for size in sizes)
@@ -138,7 +151,7 @@ class Called:
     def ours(self, way: Way | None) -> torch.Tensor:
         """Call the template."""
         case, d = self.case, len(self.case.sizes)
-        shape = way or block_shape(case.places, case.co, case.ci, case.terms, case.parts)
+        shape = way or chosen(case)
         steps = ([case.stride] * d, [case.padding] * d, case.out, [case.dilation] * d)
         weight, cut = (self.cut, self.of_w, self.b), self.template.implicit_cut(self.x, case.parts, width(case.ci))
         rest = (case.parts, case.kernel, *steps, case.transposed, shape)
@@ -206,7 +219,7 @@ def _rows(name: str, options: argparse.Namespace, template: Any) -> Iterator[dic
         row: dict[str, Any] = {"table": "convolutions", "case": name, "device": "cpu" if options.dry else torch.cuda.get_device_name()}
         row |= {"torch": torch.__version__, "tflop": case.flops / 1e12, "ms": {}, "error": {}, "failed": {}}
         for way in ways(case, options.ways):
-            shape = (64, 64, 16, 4, 2) if options.dry else way
+            shape = (64, 64, 16, 4, 2, *(way or ())[5:]) if options.dry else way
             timed(row, "ours" if way is None else " ".join(map(str, way)), partial(called.ours, shape), exact, options.dry, part)
         for kind, other in called.baselines().items():
             if not options.dry and not (options.no_compile and kind == "compile"):

@@ -2,8 +2,9 @@
 
     timeout 30 python -m benchmarks.kernels.padded --out OUT [--seconds 15] [--dry]
 
-One program of KernelBench v0's L2-43, this kernel padded over three axes and then a pool, was refused with 2,911 times the error allowed. Cases have
-its sizes with zeros before all axes, none, and each alone. "times" is the root mean square of the error over that of operands rounded to TF32
+One program of KernelBench v0's L2-43, this kernel padded over three axes and then a pool, was refused with 2,911 times TF32's error: ptxas had lost a
+constant, so that each fourth column was the next one's (docs/kernels.md). Since it was mended every figure should be about 1. Cases have those
+sizes with zeros before all axes, none, and each alone. "times" is the root mean square of the error over that of operands rounded to TF32
 (allowed are 2), for y's places beside a border of each axis, those inside, and the samples with the largest errors; `nan` counts places that are no
 numbers. `--dry`: two samples, small, by Triton's interpreter (TRITON_INTERPRET=1).
 """

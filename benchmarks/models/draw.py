@@ -118,7 +118,7 @@ def make(kind: str, name: str) -> Made:
 def _timm(name: str) -> tuple[torch.nn.Module, list[torch.Tensor]]:
     import timm
 
-    model = timm.create_model(name, pretrained=False, num_classes=10)
+    model: Any = timm.create_model(name, pretrained=False, num_classes=10)
     height, width = model.pretrained_cfg["input_size"][1:]
     return model, [torch.randn(1, 3, *size) for size in [(96, 96), (height, width)]]
 

@@ -56,7 +56,7 @@ def settings(config: Any) -> dict[str, Any]:
     layers = {value for name, value in values.items() if isinstance(value, int) and re.fullmatch(RULES[4][0], name)}
     for name, value in values.items():
         if name in kinds or name.endswith("_config"):
-            part = getattr(config, name, None)
+            part: Any = getattr(config, name, None)
             if hasattr(part, "to_dict"):
                 given[name] = {**part.to_dict(), **settings(part)}
         elif isinstance(value, bool) or value is None:

@@ -25,6 +25,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.hecbench.run import MEMORY
+from benchmarks.hecbench.run import run as started
 from benchmarks.real_cuda import programs, run
 
 FOLDERS = {"NPB-GPU": "NPB-GPU/CUDA", "chai-D": "chai/CUDA-D", "chai-U": "chai/CUDA-U", "cuda-kernels": "cuda-kernels"}
@@ -64,7 +66,7 @@ def each_kernel(program: programs.Program, settings: run.Settings, most: int) ->
             return row
         statuses = [verdict(row["said"])]
         for number in range(2, most + 1):
-            code, said = run.run([str(run.folder_of(keep, program) / "program"), str(number)], program.folder, settings.limit, memory=settings.memory)
+            code, said = started([str(run.folder_of(keep, program) / "program"), str(number)], program.folder, settings.limit, memory=settings.memory)
             if code is not None and not verdict(said):
                 break  # there is no such kernel
             statuses.append("timeout" if code is None else verdict(said) if code == 0 or verdict(said) == "wrong" else "crashed")
@@ -117,7 +119,7 @@ def main() -> None:
     os.environ.setdefault("CHAI_CUDA_LIB", "/usr/lib")  # its Makefiles want them
     os.environ.setdefault("CHAI_CUDA_INC", "/usr/include")
     done = read(given.out)
-    settings = run.Settings("run", given.optimise, given.limit, run.MEMORY, "", None)
+    settings = run.Settings("run", given.optimise, given.limit, MEMORY, "", None)
     only = set(filter(None, given.only.split(",")))
     for name, below in FOLDERS.items():
         for program in programs.find(given.folder / below):

@@ -142,3 +142,28 @@ def test_a_program_that_fails_is_a_row_and_one_that_asks_for_a_value_is_none_of_
 def test_what_records_a_graph_is_left_out_wherever_it_stands() -> None:
     recipe = ("fuse_cuda(calls=1)", "cuda_graph()", "convolution_as_matmul(conv2d_1)")
     assert compiled.without_a_gpu(recipe) == ("fuse_cuda(calls=1)", "convolution_as_matmul(conv2d_1)")
+
+
+@pytest.mark.slow
+def test_blocks_of_one_sample_have_few_registers_where_places_are_odd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With places of two samples a thread holds 64 addresses beside its sums: 255 registers by Triton 3.6. With those of one it holds few."""
+    pytest.importorskip("triton")
+    from triton import knobs
+
+    from benchmarks.kernels import implicit_convolution
+    from benchmarks.kernels.beside import module
+    from warpwright.domains.graph import kernels
+
+    monkeypatch.setattr(knobs.cache, "dir", str(tmp_path))
+    path = tmp_path / "kernel.py"
+    path.write_text(kernels.text("implicit_convolution") + implicit_convolution._END)
+    template, case = module(path), implicit_convolution.CASES["half odd 64 x 64 x 31^2 -> 256, 3x3"]
+    usual, apart = implicit_convolution.ways(case, "chosen")
+    needed = []
+    for way in (usual, apart):
+        record = Record()
+        with recorded(record):
+            implicit_convolution.Called(case, "meta", template).ours(way)
+        needed.append(record.launches[-1])
+    assert needed[1].registers <= min(128, needed[0].registers) and not needed[1].local_bytes and not needed[1].problems
+    assert needed[1].blocks[0] == 64 * 8 * 2 and needed[0].blocks[0] == 481 * 2

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +14,10 @@ import torch
 
 from benchmarks.kernelbench import first, first_table
 from benchmarks.kernelbench.process_pool import ProcessPool
+from warpwright import run
+from warpwright.base import Action
 from warpwright.errors import WorkerDied, WorkerError
+from warpwright.space import Space, Traits
 
 
 def row(task: str, ours: float, given: Any, normal: Any) -> dict[str, Any]:
@@ -47,6 +52,45 @@ def test_a_program_that_overflows_is_not_right() -> None:
         assert not first_table.is_right({"errors": found["a"]})
         model.weight.fill_(3e38)
         assert "Inf elsewhere" not in first.compared({"eager": model, **programs}, model, [x + 9], [x], 1e9)["b"].values()  # as eager's own
+
+
+def test_what_errs_too_much_is_followed_by_what_a_search_tries_in_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    half, plain = ((Action("kernel", params=(("precision", precision),)), Action("graph")) for precision in ("half", "float32"))
+    seen: list[list[str]] = []
+
+    def made(space: Any, recipes: Any, *rest: Any) -> Any:
+        seen.append(["; ".join(map(str, recipe)) for recipe in recipes])
+        return dict.fromkeys(seen[-1], print)
+        yield
+
+    class Kernel:
+        """Takes two precisions."""
+
+        name, traits = "kernel", Traits("S", precisions=("half", "float32"))
+
+        def sites(self, ir: Any) -> list[Action]:
+            return [plain[0], half[0]]
+
+        def apply(self, ir: Any, action: Action) -> Any:
+            return ir
+
+    class Graph(Kernel):
+        name, traits = "graph", Traits("S")
+
+        def sites(self, ir: Any) -> list[Action]:
+            return [Action("graph")]
+
+    space: Any = Space(frozenset(), (Kernel(), Graph()), lambda ir, actions: None)  # type: ignore[arg-type, return-value]
+    monkeypatch.setattr(run, "open_space", lambda task, target: space)
+    monkeypatch.setattr(first, "first", lambda *rest: [half, (Action("graph"),)])
+    monkeypatch.setattr(first, "made", made)
+    monkeypatch.setattr(first, "baselines", lambda *rest: ({}, {}))
+    monkeypatch.setattr(first, "compared", lambda programs, *rest: {name: {"given": 2.4 if "half" in name else 1.0} for name in programs})
+    options = SimpleNamespace(dry=True, precision="strict", proposals=2, baselines="", wide=1.0, still=False, brief=True, kernels=False)
+    task, lock = Path(__file__).parents[2] / "examples" / "softmax_task.py", SimpleNamespace(alone=contextlib.nullcontext())
+    rows = list(first.task_rows(task, lock, options, {}))  # type: ignore[arg-type]
+    texts = ["; ".join(map(str, recipe)) for recipe in (half, (Action("graph"),), plain)]
+    assert seen == [texts[:2], texts[2:]] and [row["recipe"] for row in rows] == texts
 
 
 def test_files_folders_and_pairs(tmp_path: Path) -> None:

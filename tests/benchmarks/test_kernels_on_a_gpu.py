@@ -68,7 +68,8 @@ def taken(monkeypatch: pytest.MonkeyPatch, module: str, arguments: list[str]) ->
 
 
 def test_there_are_parts() -> None:
-    assert {"padded", "verdicts", "warm", "tf32", "misses", "wide", "backward", "step", "plan", "cuda_l1", "merger", "t3", "modules"} == set(PARTS)
+    known = "padded verdicts warm tf32 misses wide odd backward step plan cuda_l1 merger t3 modules"
+    assert set(known.split()) == set(PARTS)
 
 
 @pytest.mark.parametrize("dry", ["", "1"], ids=["GPU", "dry"])

@@ -21,7 +21,8 @@ from warpwright.domains.graph.techniques.kernels.fuse import FuseCuda
 from warpwright.domains.graph.techniques.kernels.int8 import Int8Slices
 from warpwright.domains.graph.techniques.precision import Tf32x3
 from warpwright.search import ladder
-from warpwright.space import Space
+from warpwright.search.moves import Moves
+from warpwright.space import Space, Traits
 
 
 class Chain(nn.Module):
@@ -155,10 +156,43 @@ def test_of_two_schedules_the_longer_one_has_to_be_worth_its_step() -> None:
     assert first == (Action("cuda_graph"),)
 
 
+class Scheduled:
+    """A technique of a made-up space: an action that is legal once."""
+
+    def __init__(self, name: str, settled: bool = False) -> None:
+        self.name, self.traits = name, Traits("S", settled=settled)
+
+    def sites(self, ir: frozenset[str]) -> list[Action]:
+        return [] if self.name in ir else [Action(self.name)]
+
+    def apply(self, ir: frozenset[str], action: Action) -> frozenset[str]:
+        return ir | {self.name}
+
+
+def moves_of(estimates: dict[str, float], settled: str = "") -> Moves:
+    """Return the moves of a space whose programs are sets of letters: the estimate is the product of their factors."""
+    techniques = tuple(Scheduled(name, name in settled) for name in estimates)
+    return Moves(Space(frozenset(), techniques, _no_text, estimate=lambda ir: math.prod(estimates[name] for name in ir)))  # type: ignore[arg-type]
+
+
+def recipes(*names: str) -> list[tuple[Action, ...]]:
+    return [tuple(map(Action, name)) for name in names]
+
+
 def test_the_second_first_program_does_without_something_of_the_first() -> None:
-    a, b, c, d = (Action(name) for name in "abcd")
-    assert ladder._unlike([(d, a, b), (d, a, b, c), (d, b)], 1) == [(d, a, b), (d, b)]
-    assert ladder._unlike([(a,), (a, b)], 0) == [(a,), (a, b)] and ladder._unlike([], 0) == []
+    moves = moves_of(dict.fromkeys("abcd", 0.9))
+    assert ladder._unlike(moves, recipes("dab", "dabc", "db"), 1) == recipes("dab", "db")
+    assert ladder._unlike(moves, recipes("a", "ab"), 0) == recipes("a", "ab") and ladder._unlike(moves, [], 0) == []
+
+
+def test_no_first_program_lacks_a_settled_schedule_that_gains() -> None:
+    moves = moves_of({"a": 0.5, "b": 0.95, "c": 0.6, "p": 1.0, "x": 0.8}, settled="bp")
+    assert ladder._with_settled(moves, recipes("a", "c", "ab", "ax", "cp")) == recipes("ab", "c", "ax", "cp")  # p gains nothing by the estimate
+
+
+def test_what_is_estimated_much_slower_is_no_alternative() -> None:
+    moves = moves_of({"a": 0.3, "c": 0.6, "t": 1.0})
+    assert ladder._unlike(moves, recipes("a", "c", "at"), 0) == recipes("a", "at")
 
 
 def _no_text(ir: GraphIR, actions: tuple[Action, ...]) -> Candidate:

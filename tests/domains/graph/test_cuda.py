@@ -153,6 +153,17 @@ def test_chunks_of_rows_follow_one_another(monkeypatch: pytest.MonkeyPatch) -> N
     check([ROWS[0], ROWS[7], ROWS[13]], (9, 70001), ("normal",))
 
 
+def test_what_finishes_sums_that_are_read_once_is_drawn_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In chunks, half of the blocks on a GPU would wait for those that were drawn just before them. What is read again is read in chunks."""
+    monkeypatch.setattr(plan, "CHUNK_BYTES", 1 << 12)
+    sums: list[Function] = [lambda x: x.sum(1), lambda x: x.amax(1) * 2, lambda x: x.square().mean((1, 2))]
+    for kernel in check(sums, (3, 1500, 40), ("normal", "offset")):
+        [items] = re.findall(r"const int step = drawn / (\d+), place", kernel.text)
+        assert kernel.generated.launch.grid == 2 * int(items) and "chunk" not in kernel.text
+    [again] = fused(captured(Several([lambda x: torch.softmax(x, 1)]), torch.randn(3, 90000, 40)))[0]
+    assert "chunk * " in again.text
+
+
 def test_infinities_in_long_rows() -> None:
     x = torch.randn(6, 70000)
     x[0, 100:60000] = -torch.inf

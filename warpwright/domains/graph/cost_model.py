@@ -161,6 +161,8 @@ def launches(node: fx.Node, rates: Rates | None = None) -> float:
     on_gpu = rates is not None and rates.arithmetic is RATES["cuda"].arithmetic
     if getattr(node.target, "__name__", "") == "int8_linear":
         return SLICED_LAUNCHES
+    if getattr(node.target, "__name__", "") == "tf32x3":
+        return 1 + math.ceil(shape(node.args[0])[-1] / 2 / node.args[2])  # type: ignore[arg-type, operator]  # the small terms, and each piece
     if isinstance(node.target, Launches):
         return PLANNED_CALL + PLANNED_LAUNCH * node.target.count
     if getattr(node.target, "__name__", "") == "implicit_cut":

@@ -147,7 +147,10 @@ def constant(item: Any, torch: Any) -> str:
         return str(item)
     if kind is torch.device:
         return str(item.type)
-    if not isinstance(item, type) or getattr(sys.modules.get(item.__module__), item.__qualname__, None) is not item:
+    if not isinstance(item, type):
+        return ""
+    there: object = getattr(sys.modules.get(item.__module__), item.__qualname__, None)
+    if there is not item:
         return ""  # a class that says to be another is none of these
     return f"{item.__module__}.{item.__qualname__}"
 

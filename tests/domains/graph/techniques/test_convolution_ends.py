@@ -301,7 +301,7 @@ for done in range(int(sys.argv[3])):
     pool = [rng.choice([1, 2]) if p > 1 else 1 for p in places]
     pooled = rng.choice(["max", "avg"]) if max(pool) > 1 else ""
     within, statistics = rng.choice([([co + 7, 3], ""), ([], ""), ([], "each"), ([], "all")])
-    shape = rng.choice([[16, 64, 16, 4, 2], [64, 128, 32, 4, 2]])
+    shape = rng.choice([[16, 64, 16, 4, 2], [64, 128, 32, 4, 2], [16, 64, 16, 4, 2, 1], [64, 128, 32, 4, 2, 1]])
     given = (precision, stride, places, shape, groups)
     pools = [] if max(pool) == 1 else pool
     seen = names["pointwise_convolution"](x, w, b, *given, pools, pooled, None, within, statistics=statistics)

@@ -195,6 +195,7 @@ while done < int(sys.argv[3]):
     cut, of_w = cut_weight(w, parts, rows)
     shape = rng.choice([[64, 64, 16, 4, 2], [64, 128, 8, 4, 2], [16, 128, 32, 4, 4], [128, 64, 64, 8, 3]])
     shape[2] = min(shape[2], cut.shape[-1]) if rows else shape[2]
+    shape += rng.choice([[], [1]])  # a block of one sample alone
     rest = (parts, kernel, stride, before, places, dilation, transposed, shape, groups)
     if within and rng.random() < 0.5:
         into = torch.full((3, within[0], *(p // r for p, r in zip(places, pool))), 7.0)

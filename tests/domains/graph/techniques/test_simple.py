@@ -61,6 +61,8 @@ CASES: list[tuple[Any, Callable[..., Any], tuple[int, ...], list[Callable[[], nn
     (scalars.LITERAL, lambda m, x: torch.max(torch.tensor(0.5) - torch.min(x, torch.tensor(2.0)), torch.tensor(-1.0)), (4, 3), []),
     (scalars.LITERAL, lambda m, x: x / torch.tensor(3.0) + torch.tensor(2.0) / x, (4, 3), []),
     (scalars.COMBINE, lambda m, x: -((x + x) * 3.0 - 1) / 4 + 2, (4, 3), []),
+    (scalars.SAME_TENSOR, lambda m, x: (lambda y: y * 0.5 + y)(m.layers[0](x)), (4, 3), [lambda: nn.Linear(3, 4)]),
+    (scalars.SAME_TENSOR, lambda m, x: torch.sub(x / 4 - 1, -x + 2, alpha=3), (4, 3), []),
     (scalars.SCALAR_INTO_LINEAR, lambda m, x: (m.layers[0](x) * 2.0 - 1.0) / 3.0, (4, 3), [lambda: nn.Linear(3, 4)]),
     (scalars.SCALAR_INTO_LINEAR, lambda m, x: m.layers[0](x) - 1.0, (4, 3), [lambda: nn.Linear(3, 4, bias=False)]),
     (scalars.BIAS_INTO_LINEAR, lambda m, x: m.q - 0.0 + (m.layers[0](x) - m.q), (4, 3), [lambda: nn.Linear(3, 4, bias=False)]),
@@ -96,12 +98,34 @@ REFUSED: list[tuple[Any, Callable[..., Any], tuple[int, ...]]] = [
     (identity.IDENTITY, lambda m, x: x.t().contiguous().view(15) + 1, (3, 5)),
     (scalars.COMBINE, lambda m, x: x * 2.0 + 1.0, (3, 5)),
     (scalars.COMBINE, lambda m, x: (x.long() * 2 + 1) * 3, (3, 5)),
+    (scalars.SAME_TENSOR, lambda m, x: x * 2.0 - x * 1.999, (3, 5)),  # the difference of the factors is small beside them
+    (scalars.SAME_TENSOR, lambda m, x: (lambda y: (y + x, y))(x * 2.0), (3, 5)),  # y is needed all the same
+    (scalars.SAME_TENSOR, lambda m, x: x * 2.0 + x[:1] * 3.0, (3, 5)),
+    (scalars.SAME_TENSOR, lambda m, x: x.long() * 2 + x.long() * 3, (3, 5)),
 ]
 
 
 @pytest.mark.parametrize(("technique", "function", "size"), REFUSED, ids=[f"{c[0].name}_{i}" for i, c in enumerate(REFUSED)])
 def test_does_not_fire(technique, function, size):
     assert not list(technique.sites(captured(Plain(function), torch.randn(*size))))
+
+
+class Product(nn.Module):
+    """A product of two inputs."""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x @ y
+
+
+@pytest.mark.parametrize(
+    ("rows", "inner", "columns", "chunks"),
+    [(1024, 4096, 1024, [512, 256]), (1024, 32768, 512, [512]), (1024, 65536, 512, []), (8192, 64, 8192, []), (32768, 32, 32768, []),
+     (8205, 2949, 592, []), (2048, 1 << 18, 1, [])],
+)  # fmt: skip
+def test_products_that_memory_limits_are_not_split(rows: int, inner: int, columns: int, chunks: list[int]) -> None:
+    """Sizes like those that lost on an H200: few operations a number, pieces one after another, and what tensor cores cannot load."""
+    ir = captured(Product(), *(torch.empty(1, 1).expand(size) for size in ((rows, inner), (inner, columns))))
+    assert [dict(action.params)["chunk"] for action in precision.Tf32x3().sites(ir)] == chunks
 
 
 OPS: list[Callable[[torch.Tensor, float], torch.Tensor]] = [

@@ -113,7 +113,8 @@ class _Writer(Elements):
         steps: list[int | None] = [phase for phase in range(self.last + 1) if self.roots(phase)]
         if not any(v.phase == self.last and self.of_elements(v) for v in self.results):
             steps.append(None)  # results of rows, from their parts
-        order = chunks(shape, blocks, 4 * shape.length * shape.per_block)
+        again = sum(step is not None for step in steps) > 1
+        order = chunks(shape, blocks, 4 * shape.length * shape.per_block if again else 0)
         launch = Launch(self.name, order.grid(len(steps)), block)
         return Generated(self._in_parts(steps, order, blocks), launch, self.doubles(), shape.vector, 1 + (len(steps) - 1) * blocks)
 
@@ -238,9 +239,13 @@ class _Writer(Elements):
         """Return the kernel whose blocks each do one phase of one part of a row; they draw what to do, and wait for earlier phases of their row."""
         every, parts = len(steps) * order.items, self.plan.parts
         body = ["__shared__ int shown;", "if (threadIdx.x == 0) shown = atomicAdd(flags, 1);", "__syncthreads();", "const int drawn = shown;"]
-        body += [f"const int step = drawn % {every} / {order.items}, chunk = drawn / {every} - step, place = drawn % {order.items};"]
-        body += [f"const int block = chunk * {order.blocks} + place / {parts}, part = place % {parts};"]
-        body += [f"if (chunk < 0 || chunk >= {order.count} || block >= {blocks}) return;", *self._place()]
+        if order.count > 1:
+            body += [f"const int step = drawn % {every} / {order.items}, chunk = drawn / {every} - step, place = drawn % {order.items};"]
+            body += [f"const int block = chunk * {order.blocks} + place / {parts}, part = place % {parts};"]
+            body += [f"if (chunk < 0 || chunk >= {order.count} || block >= {blocks}) return;"]
+        else:
+            body += [f"const int step = drawn / {order.items}, place = drawn % {order.items}, block = place / {parts}, part = place % {parts};"]
+        body += self._place()
         for number, phase in enumerate(steps):
             inner = []
             if number:

@@ -100,7 +100,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Chunks:
-    """The order of work where rows have parts: chunks of rows, and in each step phase p of chunk `step - p`.
+    """The order of work where rows have parts: chunks of rows, and in each step phase p of chunk `step - p`; of a single chunk its phases in turn.
 
     Blocks draw numbers in turn, so that whatever a block waits for was drawn before, by a block that runs or is done.
     """
@@ -113,12 +113,16 @@ class Chunks:
 
     def grid(self, phases: int) -> int:
         """Return how many numbers are drawn in all."""
-        return (self.count + phases - 1) * phases * self.items
+        return (self.count + phases - 1) * phases * self.items if self.count > 1 else phases * self.items
 
 
 def chunks(shape: Plan, blocks: int, row_bytes: int) -> Chunks:
-    """Return the chunks of `blocks` rows (or blocks of columns) that read `row_bytes` each."""
-    at_once = max(1, min(blocks, CHUNK_BYTES // max(row_bytes, 1)))
+    """Return the chunks of `blocks` rows (or blocks of columns) that read `row_bytes` each again; one chunk where nothing is read again.
+
+    In chunks the blocks that finish rows are drawn among those that read, and wait on the multiprocessors for what was drawn just before them: half
+    of the room. KernelBench's 1:47, sums of 4,096 rows, took 2.66 ms on an H200 so, where torch took 2.13 (results/kernelbench_whole_h200).
+    """
+    at_once = max(1, min(blocks, CHUNK_BYTES // row_bytes)) if row_bytes else blocks
     count = -(-blocks // at_once)
     return Chunks(count, at_once, at_once * shape.parts)
 

@@ -15,7 +15,9 @@ Ladder:
 4. A transposed convolution's places are taken in phases, whose places see the same taps; nothing is multiplied by zeros between x's elements.
 5. Of an image, a step is a row of the window: RUN places of PITCH numbers, one behind the other in x.
 6. Groups are blocks of channels; places of a pool's window are neighbours in a block (`convolution_end.py`).
-7. Two halves: sums of a step are added outside of the tensor cores, whose own additions cut off, which adds up in terms of one sign.
+7. A block of one sample alone (EACH) writes places that lie beside one another, which one address tells: where an image's places are no multiple of
+   four that is half of the registers (Triton 3.6; results/compiled_h200). Timed for norms' statistics alone.
+8. Two halves: sums of a step are added outside of the tensor cores, whose own additions cut off, which adds up in terms of one sign.
 
 Achieved on an H200, with the pass that cuts x and what follows (results/implicit_convolution_h200): one number an operand 544 TFLOP/s of 512
 channels to 512 (989 is float16's peak; cuDNN's float16 kernel alone 549), 317 of 64 to 128; two 148 and 122. Two phases of a row written together
@@ -194,6 +196,8 @@ def _implicit_convolution(
     n, qz, qy, qx = _place_of(start, i, PLACES, planes, rows, columns, RD, RH, RW)
     if window > 1:
         seen = start // window + (i - start) % (PLACES // window) < end // window
+    elif EACH != 0:
+        n = block // EACH + tl.zeros_like(i)  # one number, as the compiler sees
     rz, ry, rx = phase // (SH * of_x), phase // of_x % SH, phase % of_x
     if not TRANSPOSED:
         z0, y0, x0 = qz * SD - PD, qy * SH - PH, qx * SW - PW
@@ -232,6 +236,8 @@ def _implicit_convolution(
         place = (oz * OH + oy) * OW + ox
     elif window > 1:
         place = (qz * OH + qy) * OW + qx
+    elif EACH != 0:
+        place = block % EACH * PLACES + tl.arange(0, PLACES)  # an address a row, not one a sum: 128 registers, not 255
     else:
         place = i % (OD * OH * OW)  # which says how many lie beside one another
     of_x_back = _two_to(-_cut_power(tl.load(largest + n, mask=seen, other=0)))[None, :]
@@ -271,9 +277,9 @@ def implicit_convolution(
     `cut`: implicit_cut(x, parts, wide); w [parts, CO, *kernel, wide / groups] float16, one part, or a high and a low one, and `of_w` [CO] the powers
     of two that undo its own. With 1 in place of the last axis of `kernel` its last axis holds the taps of a row, four numbers each. `padding` zeros
     stand before each axis of x, and as many after it as `places` ask for; of a transposed convolution it is what is left out before the result, and
-    an axis has a stride or a dilation. `shape`: of a block. `pool`: sizes of windows of which the largest (`pooled`: max) or the mean (avg) is
-    kept, before `later`. `within`: how many channels `into` has, and where these begin; without `into` such a tensor is made. `statistics`: each, or
-    all: return with the result what `norm_of_blocks` takes, of samples or of all.
+    an axis has a stride or a dilation. `shape`: of a block; with a sixth number that is not 0 a block has places of one sample alone. `pool`: sizes
+    of windows of which the largest (`pooled`: max) or the mean (avg) is kept, before `later`. `within`: how many channels `into` has, and where these
+    begin; without `into` such a tensor is made. `statistics`: each, or all: return with the result what `norm_of_blocks` takes, of samples or of all.
     """
     if x.is_cuda and x.get_device() != torch.cuda.current_device():
         with torch.cuda.device(x.device):
@@ -292,8 +298,8 @@ def implicit_convolution(
     one = triton.cdiv(out[0], stride[0]) * triton.cdiv(out[1], stride[1]) * triton.cdiv(out[2], stride[2])
     kept = [o // r for o, r in zip(out, pool, strict=True)]  # windows of each axis
     one = one if transposed else kept[0] * kept[1] * kept[2] * pool[0] * pool[1] * pool[2]
-    channels, many, depth, warps, stages = shape
-    each = triton.cdiv(one, many) if statistics == "each" else 0
+    channels, many, depth, warps, stages, *apart = shape
+    each = triton.cdiv(one, many) if statistics == "each" or (any(apart) and not (statistics or transposed)) else 0
     blocks = n * each or triton.cdiv(n * one * pair, many)
     y = x.new_empty((n, within[0] if within else co, *(kept[3 - d :] if pooled else places))) if into is None else into
     found = x.new_empty((blocks, co, 2)) if statistics else y

@@ -55,6 +55,8 @@ def _pointwise_convolution(
     n, qz, qy, qx = _place_of(start, i, PLACES, planes, rows, columns, RD, RH, RW)
     if window > 1:
         seen = start // window + (i - start) % (PLACES // window) < end // window
+    elif EACH != 0:
+        n = block // EACH + tl.zeros_like(i)  # one number, as the compiler sees
     if SD * SH * SW == 1 and window == 1:
         of_x = i % inside  # which says how many lie beside one another
     else:
@@ -82,6 +84,8 @@ def _pointwise_convolution(
         sums = tl.dot(patch, weight, sums, input_precision=PRECISION)
     if window > 1:
         place = (qz * OH + qy) * OW + qx
+    elif EACH != 0:
+        place = block % EACH * PLACES + tl.arange(0, PLACES)
     else:
         place = i % (OD * OH * OW)
     windows: tl.constexpr = (OD // RD) * (OH // RH) * (OW // RW)
@@ -108,8 +112,8 @@ def pointwise_convolution(
     out, pool = (*lead, *places), (*lead, *(pool or [1] * d))
     kept = [o // r for o, r in zip(out, pool, strict=True)]  # windows of each axis
     one = kept[0] * kept[1] * kept[2] * pool[0] * pool[1] * pool[2]
-    channels, many, depth, warps, stages = shape
-    each = triton.cdiv(one, many) if statistics == "each" else 0
+    channels, many, depth, warps, stages, *apart = shape
+    each = triton.cdiv(one, many) if statistics == "each" or (any(apart) and not statistics) else 0
     blocks = n * each or triton.cdiv(n * one, many)
     y = x.new_empty((n, within[0] if within else co, *(kept[3 - d :] if pooled else places))) if into is None else into
     found = x.new_empty((blocks, co, 2)) if statistics else y

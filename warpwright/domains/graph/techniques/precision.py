@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -10,7 +11,7 @@ import torch
 from torch import fx
 
 from warpwright.base import Action
-from warpwright.domains.graph.ir import Edit, GraphIR, aten, dtype, edit, find, is_op, shape
+from warpwright.domains.graph.ir import Edit, GraphIR, aten, dtype, edit, find, is_op, is_parameter_only, shape
 from warpwright.domains.graph.techniques.convolutions.convolution import CONVOLUTIONS, TRANSPOSED
 from warpwright.domains.graph.techniques.fold import FOLD
 from warpwright.errors import NotApplicable
@@ -100,6 +101,11 @@ TF32_SPLIT, TF32X3 = Split(), SplitProduct()
 _PRODUCTS = (aten.linear.default, aten.matmul.default, aten.mm.default, aten.bmm.default)
 _LEAST_FLOPS = 1e9
 """Below this a product costs less than the passes that split its operands."""
+_LEAST_INTENSITY, _MOST_PIECES, _EVEN = 256, 64, 4
+"""Operations for each number that a call reads or writes, at least: a parameter is split once. With 64 and 128 of them (KernelBench's 1:9, 1:7) an
+H200 took 4.7 and 4.8 ms where float32 took 2.6 and 4.1. Pieces of `chunk` terms, at most, which are summed one after the other: 1,024 and 2,048 of
+them (1:6, 1:4) took 32 and 50 ms beside 1.3 and 2.4. And what sizes are multiples of for a tensor core's loads: 1:8, of odd ones, took 8.6 ms beside
+6.9 (results/kernelbench_whole_h200)."""
 
 
 def _flops(node: fx.Node) -> float:
@@ -132,7 +138,8 @@ class Tf32x3:
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield one action a chunk, for all large float32 products of matrices together."""
         if not self.tf32 and not permits("matmul") and _large_products(ir):
-            yield from (Action(self.name, params=(("chunk", chunk),)) for chunk in self.chunks)
+            longest = max(shape(node.args[0])[-1] for node in _large_products(ir))  # type: ignore[arg-type]
+            yield from (Action(self.name, params=(("chunk", chunk),)) for chunk in self.chunks if longest <= chunk * _MOST_PIECES)
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
         """Return the IR with every large product split, and the split of a parameter folded."""
@@ -147,7 +154,18 @@ class Tf32x3:
 
 
 def _large_products(ir: GraphIR) -> list[fx.Node]:
-    return [node for node in find(ir, *_PRODUCTS) if dtype(node) == torch.float32 and _of_matrices(node) and _flops(node) >= _LEAST_FLOPS]
+    return [node for node in find(ir, *_PRODUCTS) if dtype(node) == torch.float32 and _of_matrices(node) and _gains(node)]
+
+
+def _gains(node: fx.Node) -> bool:
+    """Is a product large enough, and limited by its arithmetic?"""
+    operands: Any = node.args
+    a, b = operands[:2]
+    read = [node, a] if is_parameter_only(b) else [node, a, b]
+    numbers = sum(math.prod(shape(tensor)) for tensor in read)
+    flops, inner = _flops(node), shape(a)[-1]
+    even = inner % _EVEN == 0 and shape(node)[-1] % _EVEN == 0 and inner <= Tf32x3.chunks[0] * _MOST_PIECES
+    return even and flops >= max(_LEAST_FLOPS, _LEAST_INTENSITY * numbers)
 
 
 def _of_matrices(node: fx.Node) -> bool:

@@ -82,6 +82,30 @@ COMBINE = Rewrite(
 )  # fmt: skip
 
 
+def _match_terms(node: fx.Node) -> Any:
+    """Return (x, a, b) where the node is a sum or difference of two chains that begin at the same x, and nobody else reads the calls between."""
+    if len(node.args) < 2 or not all(is_tensor(arg) and dtype(arg) == dtype(node) for arg in node.args[:2]):  # type: ignore[arg-type]
+        return None
+    sign = (-1.0 if is_op(node, aten.sub) else 1.0) * float(argument(node, "alpha"))
+    (x, a, b, calls), (y, c, d, more) = (read_affine_chain(arg) for arg in node.args[:2])
+    if x is not y or calls + more == 0 or any(arg is not x and only_user(arg) is not node for arg in node.args[:2]):  # type: ignore[arg-type]
+        return None
+    scale, shift = a + sign * c, b + sign * d
+    cancels = abs(scale) < LEAST_LEFT * (abs(a) + abs(c))  # what is left would be made of the numbers' own rounding
+    if cancels or not math.isfinite(scale) or not math.isfinite(shift) or not dtype(node).is_floating_point:
+        return None
+    return x, scale, shift
+
+
+LEAST_LEFT = 1e-3
+"""Of two factors, what their sum has to keep."""
+
+SAME_TENSOR = Rewrite(
+    "combine_terms", Traits("E"), (aten.add.Tensor, aten.sub.Tensor), _match_terms, _emit_chain,
+    "x * a + b + (x * c + d)  ->  x * (a + c) + (b + d): a residual of the scaled tensor itself goes into the map before it.",
+)  # fmt: skip
+
+
 # --- into weight and bias ----------------------------------------------------------------------------------------------
 
 
@@ -235,4 +259,4 @@ INPUT_SCALE_INTO_LINEAR = Rewrite(
     "linear(a * x, W, c)  ->  linear(x, a * W, c) for a number a, and the same for convolutions.",
 )  # fmt: skip
 
-TECHNIQUES = (LITERAL, COMBINE, SCALAR_INTO_LINEAR, BIAS_INTO_LINEAR, FACTOR_INTO_LINEAR, INPUT_SCALE_INTO_LINEAR)
+TECHNIQUES = (LITERAL, COMBINE, SAME_TENSOR, SCALAR_INTO_LINEAR, BIAS_INTO_LINEAR, FACTOR_INTO_LINEAR, INPUT_SCALE_INTO_LINEAR)
