@@ -66,10 +66,10 @@ def _scaling(model: torch.nn.Module) -> Iterator[None]:
         if not isinstance(weight, torch.Tensor) or weight.dim() < 2 or id(weight) in done or not isinstance(output, torch.Tensor):
             return None
         done.add(id(weight))
-        spread = float(output.float().std()) if output.numel() > 1 else 1.0
+        spread = float(output.detach().float().std()) if output.numel() > 1 else 1.0
         if not LEAST < spread < MOST:
             return None
-        weight.div_(spread)
+        weight.data.div_(spread)  # a training step's forward runs with gradients, in which no parameter may be written
         return part.forward(*args)
 
     hooks = [part.register_forward_hook(scale) for part in model.modules() if not list(part.children())]

@@ -17,6 +17,7 @@ from torch.export.graph_signature import InputKind, OutputKind
 from torch.utils import _pytree as pytree
 
 from warpwright.domains.graph import results
+from warpwright.domains.graph.batched import unbatched
 from warpwright.domains.graph.functional import make_functional
 from warpwright.domains.graph.ir import GraphIR, is_tensor, remove_dead, value
 from warpwright.domains.graph.meta import propagate
@@ -176,6 +177,7 @@ def _own_graph(program: torch.export.ExportedProgram) -> tuple[fx.Graph, dict[st
         new.meta["val"] = _meta_tensor(node.meta.get("val"))
         return new
 
+    unbatched(program.graph_module.graph)
     graph.output(inlined(program.graph_module, graph, placed))
     return graph, own_roles
 

@@ -1,0 +1,31 @@
+"""Models that call torch.vmap are captured as plain calls on whole batches."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from warpwright.domains.graph.capture import from_module
+from warpwright.domains.graph.ir.interpret import run
+
+
+class Rows(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.vmap(lambda row: row.sum() * row)(x.relu()) + 1
+
+
+class Levels(nn.Module):
+    """Two levels, a tensor that all read, and two regions. (torch.export itself reads no other place of the batch in results than the first.)"""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        scores = torch.vmap(torch.vmap(lambda a, b: (a - b).abs() + x.sum(), (None, 0)), (0, None))(x, x)
+        return torch.vmap(lambda column: column.softmax(-1), 1)(x).masked_fill(scores.sum(-1) > 20, 0.0)
+
+
+@pytest.mark.parametrize("model", [Rows(), Levels()])
+def test_what_runs_under_vmap_is_captured(model: nn.Module) -> None:
+    x = torch.randn(4, 4, generator=torch.Generator().manual_seed(1))
+    ir = from_module(model, (x,))
+    assert all("predispatch" not in str(getattr(node.target, "__module__", "")) for node in ir.graph.nodes)
+    assert torch.allclose(run(ir, [x], {}), model(x))

@@ -1,0 +1,31 @@
+"""Drawn, well-scaled parameters: of a training step as well, whose forward asks for gradients."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from warpwright.tasks.calibrate import calibrated
+
+
+class Step(nn.Module):
+    """A step as `--backward` makes one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.two = nn.Linear(64, 64), nn.Linear(64, 64)
+        nn.init.zeros_(self.two.weight)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the result and a gradient."""
+        with torch.enable_grad():
+            y = self.two(torch.relu(self.one(x)))
+            (gradient,) = torch.autograd.grad(y.square().sum(), [self.one.weight])
+        return y.detach(), gradient
+
+
+def test_a_training_step_is_calibrated() -> None:
+    model, x = Step(), torch.randn(128, 64, generator=torch.Generator().manual_seed(1))
+    drawn = calibrated(model, (x,), {})
+    y, gradient = drawn(x)
+    assert 0.9 < float(y.std()) < 1.1 and float(gradient.abs().max()) > 0 and float(model.two.weight.detach().abs().max()) == 0
