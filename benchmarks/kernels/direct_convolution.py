@@ -1,6 +1,6 @@
 """The kernel of `direct_convolution` against float64 and cuDNN, in several block sizes, on one GPU.
 
-    python -m benchmarks.kernels.direct_convolution [--cases l2_58,l1_60] [--seconds 60]
+    python -m benchmarks.kernels.direct_convolution [--cases l2_58,l1_60] [--seconds 60] [--dry]
 
 Shapes are those that KernelBench's tasks have after the other rewrites. RMS errors are over two samples against float64; times are the least of five,
 by CUDA events, with warm caches: they say which block is best, not what a task gains.
@@ -46,33 +46,40 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", default=",".join(CASES))
     parser.add_argument("--seconds", type=float, default=60.0, help="no variant is begun after that many")
+    parser.add_argument("--dry", action="store_true", help="small images on a CPU, by Triton's interpreter; nothing is timed")
     options = parser.parse_args()
     torch.manual_seed(0)
     end = time.monotonic() + options.seconds
-    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}\n\n| case | what | RMS error | ms |\n| --- | --- | --- | --- |")
+    machine = "a CPU" if options.dry else torch.cuda.get_device_name()
+    print(f"{machine}, torch {torch.__version__}\n\n| case | what | RMS error | ms |\n| --- | --- | --- | --- |")
     for name in options.cases.split(","):
-        for row in rows(name, end):
+        for row in rows(name, end, options.dry):
             print(f"| {name} | {row} |", flush=True)
 
 
-def rows(name: str, end: float) -> list[str]:
+def rows(name: str, end: float, dry: bool = False) -> list[str]:
     """Return the rows of a case: cuDNN with and without TF32, then each precision and block until `end`."""
     x_size, w_size, stride, padding, places, outer, axis, op = CASES[name]
-    x, w, b = torch.randn(x_size, device="cuda"), 0.1 * torch.randn(w_size, device="cuda"), torch.randn(w_size[0], device="cuda")
+    if dry:  # four places an axis
+        places = [4] * len(stride)
+        sizes = [3 * s + k - 2 * p for s, k, p in zip(stride, w_size[2:], padding, strict=True)]
+        x_size = (2, x_size[1], *sizes)
+    device, milliseconds = ("cpu", _untimed) if dry else ("cuda", _milliseconds)
+    x, w, b = torch.randn(x_size, device=device), 0.1 * torch.randn(w_size, device=device), torch.randn(w_size[0], device=device)
     geometry = (stride, padding, places, [1] * len(stride))
     exact = DIRECT_CONVOLUTION(x[:2].double(), w.double(), b.double(), *geometry, "tf32x3", outer, axis, op)
     found = []
     for flag in (True, False):
         with torch.backends.cudnn.flags(enabled=True, allow_tf32=flag):
             error = _rms(DIRECT_CONVOLUTION(x[:2], w, b, *geometry, "", outer, axis, op), exact)
-            plain = _milliseconds(lambda: DIRECT_CONVOLUTION(x, w, b, *geometry, ""))
+            plain = milliseconds(lambda: DIRECT_CONVOLUTION(x, w, b, *geometry, ""))
             found.append(f"cuDNN, {'TF32 allowed' if flag else 'float32'}, without the reduction | {error:.1e} | {plain:.3f}")
     for precision, block in itertools.product(("tf32x3", "tf32"), BLOCKS):
         if time.monotonic() > end:
             break
         function = variant(*block)
         error = _rms(function(x[:2], w, b, *geometry, precision, outer, axis, op), exact)
-        spent = _milliseconds(partial(function, x, w, b, *geometry, precision, outer, axis, op))
+        spent = milliseconds(partial(function, x, w, b, *geometry, precision, outer, axis, op))
         found.append(f"{precision}, {block[0]} places, {block[1]} warps, {block[2]} stages, steps of {block[3]} | {error:.1e} | {spent:.3f}")
     return found
 
@@ -91,6 +98,10 @@ def variant(block: int, warps: int, stages: int, step: int) -> Callable[..., tor
 
 def _rms(seen: torch.Tensor, exact: torch.Tensor) -> float:
     return float((seen.double() - exact).square().mean().sqrt())
+
+
+def _untimed(call: Callable[[], object]) -> float:
+    return 0.0
 
 
 def _milliseconds(call: Callable[[], object]) -> float:

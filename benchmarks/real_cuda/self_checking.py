@@ -6,8 +6,8 @@
 FOLDER has copies of GMAP/NPB-GPU (for each benchmark `sys/setparams NAME S` has been called in its folder, as its Makefile does), of
 chai-benchmarks/chai and of KarhouTam/cuda-kernels; programs write into them. Nothing of them is kept here. `held` is the half of the programs, by a
 hash of their names (CUDA-D and CUDA-U of a benchmark together), that was not opened before it was run. `--brief` gives CHAI's programs `-w 0 -r 1`
-(one repetition and no warm-up in place of 50 and 5) and runs each kernel of cuda-kernels by its number; without it all are called without arguments,
-or as the repository shows.
+(one repetition and no warm-up in place of 50 and 5) and runs each kernel of cuda-kernels by its number, once; without it CHAI's are called without
+arguments, and of cuda-kernels the first kernel is run.
 
 A program is right when it says so (benchmarks/hecbench/judge.py); those of cuda-kernels print times only of kernels whose results their own check has
 accepted. A crash of a CHAI program whose input file is not in the repository's snapshot counts as `needs data`.
@@ -33,6 +33,8 @@ FOLDERS = {"NPB-GPU": "NPB-GPU/CUDA", "chai-D": "chai/CUDA-D", "chai-U": "chai/C
 KERNELS = 8
 """Numbers of kernels that a program of cuda-kernels is asked for."""
 BRIEF = ("-w", "0", "-r", "1")
+ONCE = ("128", "1")
+"""Threads of a block, and repetitions, of a program of cuda-kernels (256 and 100 by themselves)."""
 RAN = ("passed", "checked", "ran", "wrong")
 
 
@@ -61,12 +63,14 @@ def each_kernel(program: programs.Program, settings: run.Settings, most: int) ->
     """Return the row of a program that runs one of its kernels by number: `passed` if its check accepts all that there are, up to `most`."""
     with tempfile.TemporaryDirectory() as folder:
         keep = settings.keep or Path(folder)
-        row = run.attempt(program, replace(settings, keep=keep), {"args": ["1"]})
+        once = [] if program.name.startswith("transpose") else list(ONCE)  # whose second argument is another
+        row = run.attempt(program, replace(settings, keep=keep), {"args": ["1", *once]})
         if row["status"] not in ("ran", "passed"):
             return row
         statuses = [verdict(row["said"])]
         for number in range(2, most + 1):
-            code, said = started([str(run.folder_of(keep, program) / "program"), str(number)], program.folder, settings.limit, memory=settings.memory)
+            command = [str(run.folder_of(keep, program) / "program"), str(number), *once]
+            code, said = started(command, program.folder, settings.limit, memory=settings.memory)
             if code is not None and not verdict(said):
                 break  # there is no such kernel
             statuses.append("timeout" if code is None else verdict(said) if code == 0 or verdict(said) == "wrong" else "crashed")

@@ -31,3 +31,11 @@ def test_a_case_is_right_when_it_is_small(module: str, case: str, tmp_path: Path
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
     shapes = [row for row in rows if row["table"].endswith("-shapes")]
     assert shapes and all(row["ms"] == {"ours": ""} and row["times eager's error"]["ours"] < MOST for row in shapes), rows
+
+
+@INTERPRETER
+def test_every_block_of_the_direct_convolution_is_right_when_images_are_small() -> None:
+    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.kernels.direct_convolution", "--dry", "--cases", "l2_58"]
+    done = subprocess.run(command, env=os.environ | {"TRITON_INTERPRET": "1"}, check=True, timeout=250, capture_output=True, text=True)
+    errors = [(row[1], float(row[2])) for row in (line.strip("| ").split(" | ") for line in done.stdout.splitlines()) if row[0] == "l2_58"]
+    assert len(errors) == 14 and all(error < (2e-3 if what.startswith("tf32,") else 2e-6) for what, error in errors), errors

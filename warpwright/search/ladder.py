@@ -132,11 +132,17 @@ def _without_launches(moves: Moves, recipe: Recipe) -> list[Recipe]:
 
 def _unlike(moves: Moves, recipes: list[Recipe], length: int) -> list[Recipe]:
     """Return the first of `recipes`, and of the others those that do not hold all that it has beyond `length`, if there are such; in all
-    MOST_AT_FIRST. One that is estimated much slower comes after those that are not."""
+    MOST_AT_FIRST. One that is estimated much slower comes after one that holds more and gains by it, and before one that holds more and does not."""
     if not recipes:
         return []
-    most, held = ALTERNATIVE * moves.estimate(recipes[0]), set(recipes[0][length:])
-    return sorted(recipes, key=lambda one: (one is not recipes[0], moves.estimate(one) > most, held <= set(one)))[:MOST_AT_FIRST]
+    least, held = moves.estimate(recipes[0]), set(recipes[0][length:])
+
+    def rank(one: Recipe) -> int:
+        if held <= set(one):
+            return 1 if moves.estimate(one) < least else 3
+        return 0 if moves.estimate(one) <= ALTERNATIVE * least else 2
+
+    return [recipes[0], *sorted(recipes[1:], key=rank)][:MOST_AT_FIRST]
 
 
 def _with_settled(moves: Moves, recipes: list[Recipe]) -> list[Recipe]:

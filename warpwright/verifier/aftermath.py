@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 
 from warpwright.verifier.judge_client import Comparison, Judge
@@ -18,9 +20,45 @@ def worked_on(worker: Worker) -> str:
     if worker.freezes:
         return ""
     busy = worker.settle()
-    if busy > SETTLED_SECONDS + SETTLED_SHARE * worker.call_seconds:
+    if busy > _settled(worker):
         return f"after the call had answered, its thread worked on for {busy:.4f} s"
     return ""
+
+
+def _settled(worker: Worker) -> float:
+    return SETTLED_SECONDS + SETTLED_SHARE * worker.call_seconds
+
+
+WORKING_CALLS, WORKING_ERROR, APART_SECONDS = 48, 0.01, 0.01
+"""Calls of the program and of nothing, each; how often as many of the program's stand out by chance; and the pause between two pairs."""
+
+
+def works_on(worker: Worker, call: Callable[[bool], None]) -> str:
+    """Return what shows that a program goes on after its answers, once that was suspected, or "". `call` makes one: of the program, or of nothing.
+
+    On a busy host time that is stolen from a thread counts as its own, in spells of tens of milliseconds: four calls running may meet one. So calls
+    of the program and of nothing take turns, over half a second and more, and the former have to stand out (Fisher's exact test).
+    """
+    seen = {True: 0, False: 0}
+    limit = _settled(worker)
+    for _ in range(WORKING_CALLS):
+        time.sleep(APART_SECONDS)
+        for own in (True, False):
+            call(own)
+            seen[own] += worker.settle() > limit
+    if by_chance(seen[True], seen[False], WORKING_CALLS) > WORKING_ERROR:
+        return ""
+    return (
+        f"after {seen[True]} of {WORKING_CALLS} calls had answered, its thread worked on for more than {limit:.4f} s; "
+        f"after {seen[False]} of as many calls of nothing"
+    )
+
+
+def by_chance(more: int, fewer: int, of: int) -> float:
+    """Return how likely so many or more of `of` events are the first kind's, with `more + fewer` among twice `of`, if the two kinds are alike."""
+    total = more + fewer
+    ways = [math.comb(of, one) * math.comb(of, total - one) for one in range(more, min(total, of) + 1)]
+    return sum(ways) / math.comb(2 * of, total)
 
 
 LATE_SECONDS, LATE_CALLS, IDLE_SHARE = 20e-6, 8, 4.0

@@ -257,7 +257,10 @@ class TimedProgram:
             return comparison
         self._went_on = self._went_on + 1 if went_on else 0
         if self._went_on > GOES_ON_AT_MOST:
-            return Comparison("background", went_on)
+            if found := aftermath.works_on(self.worker, self._once_again):
+                return Comparison("background", f"{went_on}; {found}")
+            self._went_on = 0
+            self._once_again(own=True)
         around = comparison
         if self._random.random() < AROUND_SHARE:
             went_on = aftermath.goes_on(self.worker)
@@ -303,6 +306,11 @@ class TimedProgram:
         """Make a held call of the program on the inputs at hand, or of nothing."""
         self._ready_again(own)
         self.worker.go(hold=True)
+
+    def _once_again(self, own: bool) -> None:
+        """Make a call of the program on the inputs at hand, or of nothing."""
+        self._ready_again(own)
+        self.worker.go()
 
     def _ready_again(self, own: bool) -> None:
         """Make a call of the program on the inputs at hand, or of nothing, ready."""

@@ -381,7 +381,7 @@ class _Verification:
                 if self.judge.facts["mutated_state"]:
                     load_state(self.judge, self.worker, self.entry, which)
             else:
-                raise Rejected(rejection("background", went_on, case.name))
+                self.expect_rest(shipment, slot, which, went_on)
             comparison = self.judge.compare(self.export(), case, which, self.seen)
             comparison = aftermath.explained(self.judge, self.worker, comparison)
             if luck.is_marginal(comparison, case):
@@ -398,6 +398,22 @@ class _Verification:
         self.judged(comparison, case)
         if comparison.excess > self.nearest[0]:
             self.nearest = (comparison.excess, Verdict(True, "ok", "", case.name, comparison.errors, comparison.original))
+
+    def expect_rest(self, shipment: Shipment, slot: str, which: int, went_on: str) -> None:
+        """Where the program went on after several calls running, see whether it does after more of its calls than after calls of nothing."""
+
+        def made(own: bool) -> None:
+            if not own:
+                prepare_call(self.worker, None, None)
+                self.worker.go()
+                return
+            if self.judge.facts["mutated_state"]:
+                load_state(self.judge, self.worker, self.entry, which)
+            self.once(shipment, "new" if slot == LAST else slot)
+
+        if found := aftermath.works_on(self.worker, made):
+            raise Rejected(rejection("background", f"{went_on}; {found}", shipment.case.name))
+        made(own=True)
 
     def on_other_draws(self, refused: Comparison, case: Case, which: int, slot: str, again: Again | None) -> Comparison:
         """Return a marginal refusal if it is seen again on other draws; else a pass, with the call made once more: what comes next looks at it."""

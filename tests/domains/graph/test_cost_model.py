@@ -191,8 +191,9 @@ def test_no_first_program_lacks_a_settled_schedule_that_gains() -> None:
 
 
 def test_what_is_estimated_much_slower_is_no_alternative() -> None:
-    moves = moves_of({"a": 0.3, "c": 0.6, "t": 1.0})
+    moves = moves_of({"a": 0.3, "c": 0.6, "t": 0.9, "u": 1.1})
     assert ladder._unlike(moves, recipes("a", "c", "at"), 0) == recipes("a", "at")
+    assert ladder._unlike(moves, recipes("a", "au", "c"), 0) == recipes("a", "c"), "what holds the first and gains nothing fails with it"
 
 
 def _no_text(ir: GraphIR, actions: tuple[Action, ...]) -> Candidate:

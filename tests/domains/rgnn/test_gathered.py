@@ -14,8 +14,9 @@ from warpwright.domains.rgnn.emit.eager import value_of
 from warpwright.domains.rgnn.emit.launch import Runner
 from warpwright.domains.rgnn.emit.own import gathered
 from warpwright.domains.rgnn.emit.own.kernel import Launch
+from warpwright.domains.rgnn.emit.places import is_product
 from warpwright.domains.rgnn.emit.riding import riding
-from warpwright.domains.rgnn.emit.rows import Kernel, added, is_product, lower
+from warpwright.domains.rgnn.emit.rows import Kernel, added, lower
 from warpwright.domains.rgnn.front import trace
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.interpret import interpret

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 import pytest
 from domains.rgnn.layers import LARGE, LAYERS, SPARSE
 
-from warpwright.domains.rgnn.emit.rows import Kernel, Schedule, is_gradient, is_product, lower, multiplies_sums
+from warpwright.domains.rgnn.emit.places import is_gradient, is_product
+from warpwright.domains.rgnn.emit.rows import Kernel, Schedule, lower, multiplies_sums
 from warpwright.domains.rgnn.emit.triton.text import Writer
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.plan import Options, plan

@@ -12,7 +12,8 @@ from domains.rgnn.translated import launch_of
 
 from warpwright.domains.rgnn.emit.own import outer
 from warpwright.domains.rgnn.emit.own.kernel import MANY
-from warpwright.domains.rgnn.emit.rows import Kernel, is_gradient, lower
+from warpwright.domains.rgnn.emit.places import is_gradient
+from warpwright.domains.rgnn.emit.rows import Kernel, lower
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.models import hgt_single, rgat_single, rgcn
 from warpwright.domains.rgnn.plan import Options, few, plan

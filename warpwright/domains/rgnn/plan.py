@@ -19,8 +19,9 @@ from warpwright.domains.rgnn.emit.doubles import NONE, Doubles, doubles
 from warpwright.domains.rgnn.emit.eager import Eager
 from warpwright.domains.rgnn.emit.gpu import Rows
 from warpwright.domains.rgnn.emit.launch import Runner as Launches
+from warpwright.domains.rgnn.emit.places import is_exponential
 from warpwright.domains.rgnn.emit.riding import riding
-from warpwright.domains.rgnn.emit.rows import is_exponential, lower, multiplies_sums
+from warpwright.domains.rgnn.emit.rows import lower, multiplies_sums
 from warpwright.domains.rgnn.emit.triton.tuning import DEFAULT, Tuning
 from warpwright.domains.rgnn.front import Sym, trace
 from warpwright.domains.rgnn.index import Index, uncompiled

@@ -22,7 +22,7 @@ from warpwright.domains.transpile.emit.program_text import KernelInfo as KernelI
 from warpwright.domains.transpile.emit.program_text import assemble
 from warpwright.domains.transpile.errors import DoesNotApply, Refusal
 from warpwright.domains.transpile.fibers import lockstep as stepping
-from warpwright.domains.transpile.fibers import rewrite, together
+from warpwright.domains.transpile.fibers import rewrite, together, waiting
 from warpwright.domains.transpile.fibers import sanitize as sanitize_functions
 from warpwright.domains.transpile.frontend import exports, parse, refusals
 from warpwright.domains.transpile.frontend import source as reading
@@ -192,6 +192,7 @@ def _translated(source: Source, wanted: Wanted) -> Translated:
     edits = [
         *stepping.edits(source, functions, faster.texts.keys(), wanted.lockstep),
         *together.edits(source),
+        *waiting.edits(source),
         *rewrite.value_edits(source),
         *rewrite.dynamic_shared_edits(source),
         *rewrite.friend_edits(source),
@@ -280,6 +281,8 @@ def _in_loops(
     parsed = next((f for f in functions if kernel.start <= f.start < kernel.end), None)
     if parsed is None:
         raise DoesNotApply(line, "the parser does not show this kernel")
+    if waiting.waits(source, kernel):
+        raise DoesNotApply(line, "it waits for what another block writes")
     if thread := methods.used(source.text[kernel.start : kernel.end]):
         raise DoesNotApply(line, f"methods of {thread} ask for the thread or synchronise")
     if taken := methods.taken(kernel, source.text[kernel.head_end : kernel.end], parsed, device.own):

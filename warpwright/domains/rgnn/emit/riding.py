@@ -8,7 +8,7 @@ to the node's row in memory.
 
 from __future__ import annotations
 
-from warpwright.domains.rgnn.emit.rows import is_product
+from warpwright.domains.rgnn.emit.places import is_product
 from warpwright.domains.rgnn.ir import Builder, Op, Program
 from warpwright.domains.rgnn.lattice import Domain
 

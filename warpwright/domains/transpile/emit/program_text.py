@@ -102,8 +102,9 @@ _OPTIONAL = {
     "vcalls": r"\bww::any_",
     "complex": r"\bcu(Float|Double)?Complex\b|" + _BLAS_LEVELS,
     "half_more": r"\b__(?!(int2half|half2int|float2half|bfloat162int|int2bfloat16|float2bfloat16)_rn|half2int_rz|bfloat162int_rz)"
-    r"(((u?int|u?short|u?ll|float)2(half|bfloat16)|(half|bfloat16)2(u?int|u?short|u?ll|u?char))_r[nzdu]|double2bfloat16|hb?(eq|ne|gt|ge|lt|le)u2?|hisinf|hb(eq|ne|gt|ge|lt|le)2|hne2|h(add|sub|mul|fma)2?_(sat|rn)|hfma2?_relu|h(max|min)_nan"
-    r"|(low|high)s?2half2|lowhigh2highlow)\b|\bh2(exp2|log2?|r?sqrt|rcp|sin|cos|floor|ceil)\b",
+    r"(((u?int|u?short|u?ll|float)2(half|bfloat16)|(half|bfloat16)2(u?int|u?short|u?ll|u?char))_r[nzdu]|double2bfloat16|hb?(eq|ne|gt|ge|lt|le)u2?|hisinf|hb(eq|ne|gt|ge|lt|le)2|hne2|h(add|sub|mul|fma)2?_(sat|rn)|hfma2?_relu|h(max|min)2?_nan|hisnan2|hcmadd"
+    r"|h(eq|ne|gt|ge|lt|le)u?2_mask|(low|high)s?2half2|lowhigh2highlow)\b|\bh(exp10|tanh_approx)\b"
+    r"|\bh2(exp(2|10)|log(2|10)?|r?sqrt|rcp|sin|cos|tanh(_approx)?|floor|ceil|rint|trunc)\b",
     "device_more": r"\b__(u?(int|ll)2float_r[duz]|u?ll2double_r[duz]|ull2double_rn|funnelshift_[lr]c|rhadd|uhadd|urhadd|dp2a_(lo|hi)|fns|assume"
     r"|cvta_generic_to_global)\b|\b(r?norm4d|erfc?invf?|normcdfinvf?|cyl_bessel_i[01]f?|ullmax|ullmin)\b",
     "directed": r"\b__([fd](add|sub|mul|div|sqrt|rcp)|fmaf|double2float)_r[duz]\b",
@@ -131,7 +132,7 @@ _OPTIONAL = {
     "thrust": r"\bthrust\s*::|\bnamespace\s+thrust\b|\bTHRUST_\w+",
     "nvtx": r"\bnvtx\w+",
     "demangle": r"\b__cu_demangle\b",
-    "grid": r"\bcooperative_groups\b|\bcudaLaunchCooperativeKernel",
+    "grid": r"\bcooperative_groups\b|\bcudaLaunchCooperativeKernel|\bww::run_together\b",
     "groups": r"\bcooperative_groups\b",
     "barriers": r"\bcuda\s*::\s*(barrier|pipeline|make_pipeline|memcpy_async|aligned_size_t|thread_scope\w*|atomic\w*)\b|\bnamespace\s+cuda\b",
     "pipeline_primitives": r"\b__pipeline_\w+",
@@ -158,7 +159,7 @@ _OPTIONAL = {
 
 _OWN_INVERSE = re.compile(r"\b(double|float|T)\s+(r?norm4d|erfc?invf?|normcdfinvf?|cyl_bessel_i[01]f?|ullmax|ullmin)\s*\([^;(){}]*\)\s*\{")
 """A function of the program's own that is called as one of device_more.hpp, as sources for the host may have it."""
-_BEGINNINGS = re.compile(r"ww::|cu|CU|__|h2|nv|tex|surf|wmma|main|thrust|THRUST_|namespace|cooperative_groups|r?norm|erf|cyl_|ull")
+_BEGINNINGS = re.compile(r"ww::|cu|CU|__|h2|hexp10|htanh_|nv|tex|surf|wmma|main|thrust|THRUST_|namespace|cooperative_groups|r?norm|erf|cyl_|ull")
 """What each of these patterns begins with, or has on the same line."""
 
 _CONTINUED = re.compile(r"(?<=::)[ \t]*\n\s*|\n\s*(?=\(|::|<|(namespace|cub|cuda|thrust)\b)")

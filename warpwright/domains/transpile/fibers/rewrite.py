@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from warpwright.domains.transpile.errors import Refusal
+from warpwright.domains.transpile.fibers import waiting
 from warpwright.domains.transpile.frontend import scan
 from warpwright.domains.transpile.frontend.scan import Kernel, LaunchSite, Parameter, Token
 from warpwright.domains.transpile.frontend.source import Source
@@ -270,11 +271,12 @@ def _visible(kernel: Kernel) -> list[Parameter]:
     return [scan.renamed(p, other) if p.name == kernel.name else p for p in kernel.parameters]
 
 
-def launch_function(kernel: Kernel) -> str:
-    """Return the function that runs a kernel on fibers; of a declaration, the declaration of it."""
+def launch_function(kernel: Kernel, first: str = "") -> str:
+    """Return the function that runs a kernel on fibers, and does something `first`; of a declaration, the declaration of it."""
     if not kernel.defined:
         return f"\n{launch_head(kernel)};"
-    return f"\n{launch_head(kernel)} {{\n  ww::run_fibers({shape_name(kernel)}, [&] {{ {call(kernel)}; }});\n}}"
+    first = first and f"  {first.format(shape_name(kernel))}\n"
+    return f"\n{launch_head(kernel)} {{\n{first}  ww::run_fibers({shape_name(kernel)}, [&] {{ {call(kernel)}; }});\n}}"
 
 
 def device_edits(source: Source, replaced: Mapping[int, str]) -> list[Edit]:
@@ -284,7 +286,7 @@ def device_edits(source: Source, replaced: Mapping[int, str]) -> list[Edit]:
     named = {source.tokens[at].text for span in values(source) for at in range(span[0], span[1] + 1)}
     for kernel in source.kernels:
         better = replaced.get(kernel.start)
-        replacement = launch_function(kernel) if better is None else better
+        replacement = launch_function(kernel, waiting.TOGETHER if waiting.waits(source, kernel) else "") if better is None else better
         if better is not None and kernel.name in named:  # a pointer to it says which kernel is meant
             replacement = f"{source.text[kernel.start : kernel.head_end]} {{}}\n{better}"
         declared = f"{launch_head(kernel)}; " if better is None and any(kernel.start <= site.start < kernel.end for site in source.launches) else ""

@@ -14,8 +14,9 @@ from typing import Any
 import torch
 
 from warpwright.domains.rgnn.emit.own.kernel import ALIGNED, Launch, Own, Side, dense
+from warpwright.domains.rgnn.emit.places import is_gradient, is_total
 from warpwright.domains.rgnn.emit.rows import Kernel as RowKernel
-from warpwright.domains.rgnn.emit.rows import Schedule, is_gradient, is_total
+from warpwright.domains.rgnn.emit.rows import Schedule
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.ir import Op
 from warpwright.domains.rgnn.lattice import PAIRS, Domain

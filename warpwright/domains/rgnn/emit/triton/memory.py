@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from warpwright.domains.rgnn.emit.launch import Argument
-from warpwright.domains.rgnn.emit.rows import WHOLE, added
+from warpwright.domains.rgnn.emit.places import WHOLE
+from warpwright.domains.rgnn.emit.rows import added
 from warpwright.domains.rgnn.emit.triton.tuning import BLOCK, DEPTH, NARROW, Scheduled, padded
 from warpwright.domains.rgnn.ir import Op
 from warpwright.domains.rgnn.lattice import PAIRS, Domain

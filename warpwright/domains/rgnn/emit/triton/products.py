@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from warpwright.domains.rgnn.emit.rows import WHOLE, wide_product
+from warpwright.domains.rgnn.emit.places import WHOLE, wide_product
 from warpwright.domains.rgnn.emit.triton.memory import FUNCTIONS, SIDES, Memory
 from warpwright.domains.rgnn.emit.triton.tuning import DEPTH, padded
 from warpwright.domains.rgnn.ir import Op

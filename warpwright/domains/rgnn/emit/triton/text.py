@@ -6,7 +6,8 @@ weight in a loop, DEPTH columns at a time. A weight gradient of that width has a
 
 from __future__ import annotations
 
-from warpwright.domains.rgnn.emit.rows import WHOLE, late
+from warpwright.domains.rgnn.emit.places import WHOLE
+from warpwright.domains.rgnn.emit.rows import late
 from warpwright.domains.rgnn.emit.triton import scouting
 from warpwright.domains.rgnn.emit.triton.memory import FUNCTIONS, SIDES
 from warpwright.domains.rgnn.emit.triton.products import Products

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from warpwright.domains.rgnn.emit.doubles import NONE, Doubles
-from warpwright.domains.rgnn.emit.rows import WHOLE, Kernel, Schedule, gradient_alone
+from warpwright.domains.rgnn.emit.places import WHOLE, gradient_alone
+from warpwright.domains.rgnn.emit.rows import Kernel, Schedule
 from warpwright.domains.rgnn.ir import Program
 from warpwright.domains.rgnn.lattice import Domain
 

@@ -165,7 +165,7 @@ extern "C" HD void* malloc(size_t); extern "C" HD void free(void*); extern "C" v
   HD N __hadd(N, N); HD N __hsub(N, N); HD N __hmul(N, N); HD N __hdiv(N, N); HD N __hfma(N, N, N); HD N __hneg(N); HD N __habs(N); HD N __hmax(N, N); HD N __hmin(N, N); \
   HD bool __hgt(N, N); HD bool __hge(N, N); HD bool __hlt(N, N); HD bool __hle(N, N); HD bool __heq(N, N); HD bool __hne(N, N); HD bool __hisnan(N); HD N hexp(N); HD N hlog(N); HD N hsqrt(N); HD N hrsqrt(N); HD N hrcp(N); HD N htanh(N); \
   HD P __hadd2(P, P); HD P __hsub2(P, P); HD P __hmul2(P, P); HD P __h2div(P, P); HD P __hfma2(P, P, P); HD P __hmax2(P, P); HD P __hmin2(P, P); HD P h2exp(P); \
-  HD N hlog2(N); HD N hlog10(N); HD N hexp2(N); HD N hfloor(N); HD N hceil(N); HD N htrunc(N); HD N hrint(N); HD N hsin(N); HD N hcos(N); HD P __hneg2(P); HD P __habs2(P); HD P __hgt2(P, P); HD P __hge2(P, P); HD P __hlt2(P, P); HD P __hle2(P, P); HD P __heq2(P, P);
+  HD N hlog2(N); HD N hlog10(N); HD N hexp2(N); HD N hfloor(N); HD N hceil(N); HD N htrunc(N); HD N hrint(N); HD N hsin(N); HD N hcos(N); HD N hexp10(N); HD N htanh_approx(N); HD P h2tanh(P); HD P h2tanh_approx(P); HD P __hneg2(P); HD P __habs2(P); HD P __hgt2(P, P); HD P __hge2(P, P); HD P __hlt2(P, P); HD P __hle2(P, P); HD P __heq2(P, P);
 SMALL(__half, __half2) SMALL(__nv_bfloat16, __nv_bfloat162)
 #undef SMALL
 typedef unsigned char __nv_fp8_storage_t; typedef unsigned short __nv_fp8x2_storage_t; enum __nv_fp8_interpretation_t { __NV_E4M3, __NV_E5M2 }; enum __nv_saturation_t { __NV_NOSAT, __NV_SATFINITE };
@@ -180,7 +180,7 @@ HD float __half2float(__half); HD __half __float2half(float); HD __half __float2
 HD __half2 __floats2half2_rn(float, float); HD __half2 __float22half2_rn(float2); HD __half2 __float2half2_rn(float); HD float2 __half22float2(__half2); HD __half2 __halves2half2(__half, __half); HD __half2 __half2half2(__half); HD __half2 make_half2(__half, __half);
 HD __half __low2half(__half2); HD __half __high2half(__half2); HD float __low2float(__half2); HD float __high2float(__half2); HD unsigned short __half_as_ushort(__half); HD __half __ushort_as_half(unsigned short);
 HD unsigned short __bfloat16_as_ushort(__nv_bfloat16); HD __nv_bfloat16 __ushort_as_bfloat16(unsigned short); HD int __bfloat162int_rn(__nv_bfloat16); HD int __bfloat162int_rz(__nv_bfloat16); HD __nv_bfloat16 __int2bfloat16_rn(int);
-HD __nv_bfloat162 __bfloat162bfloat162(__nv_bfloat16); HD __nv_bfloat162 __halves2bfloat162(__nv_bfloat16, __nv_bfloat16); HD __nv_bfloat16 __low2bfloat16(__nv_bfloat162); HD __nv_bfloat16 __high2bfloat16(__nv_bfloat162);
+HD __nv_bfloat162 __bfloat162bfloat162(__nv_bfloat16); HD __nv_bfloat162 make_bfloat162(__nv_bfloat16, __nv_bfloat16); HD __nv_bfloat162 __halves2bfloat162(__nv_bfloat16, __nv_bfloat16); HD __nv_bfloat16 __low2bfloat16(__nv_bfloat162); HD __nv_bfloat16 __high2bfloat16(__nv_bfloat162);
 HD float __bfloat162float(__nv_bfloat16); HD __nv_bfloat16 __float2bfloat16(float); HD __nv_bfloat16 __float2bfloat16_rn(float); HD __nv_bfloat162 __floats2bfloat162_rn(float, float); HD __nv_bfloat162 __float22bfloat162_rn(float2); HD float2 __bfloat1622float2(__nv_bfloat162);
 
 namespace std {

@@ -165,6 +165,7 @@ static inline int __bfloat162int_rn(__nv_bfloat16 v) { return __float2int_rn(v);
 static inline int __bfloat162int_rz(__nv_bfloat16 v) { return __float2int_rz(v); }
 static inline __nv_bfloat16 __int2bfloat16_rn(int v) { return v; }
 static inline __nv_bfloat162 __bfloat162bfloat162(__nv_bfloat16 v) { return {v, v}; }
+static inline __nv_bfloat162 make_bfloat162(__nv_bfloat16 a, __nv_bfloat16 b) { return {a, b}; }
 static inline __nv_bfloat162 __halves2bfloat162(__nv_bfloat16 a, __nv_bfloat16 b) { return {a, b}; }
 static inline __nv_bfloat16 __low2bfloat16(__nv_bfloat162 v) { return v.x; }
 static inline __nv_bfloat16 __high2bfloat16(__nv_bfloat162 v) { return v.y; }

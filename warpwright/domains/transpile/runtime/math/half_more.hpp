@@ -76,9 +76,29 @@ WW_UNORDERED(__half, __half2) WW_UNORDERED(__nv_bfloat16, __nv_bfloat162)
   static inline T2 h2sin(T2 a) { return {hsin(a.x), hsin(a.y)}; } \
   static inline T2 h2cos(T2 a) { return {hcos(a.x), hcos(a.y)}; } \
   static inline T2 h2floor(T2 a) { return {hfloor(a.x), hfloor(a.y)}; } \
-  static inline T2 h2ceil(T2 a) { return {hceil(a.x), hceil(a.y)}; }
+  static inline T2 h2ceil(T2 a) { return {hceil(a.x), hceil(a.y)}; } \
+  static inline T2 h2rint(T2 a) { return {hrint(a.x), hrint(a.y)}; } \
+  static inline T2 h2trunc(T2 a) { return {htrunc(a.x), htrunc(a.y)}; } \
+  static inline T2 h2log10(T2 a) { return {hlog10(a.x), hlog10(a.y)}; } \
+  static inline T hexp10(T a) { return T(std::pow(10.0, (double)(float)a)); } \
+  static inline T2 h2exp10(T2 a) { return {hexp10(a.x), hexp10(a.y)}; } \
+  static inline T htanh_approx(T a) { return htanh(a); } \
+  static inline T2 h2tanh(T2 a) { return {htanh(a.x), htanh(a.y)}; } \
+  static inline T2 h2tanh_approx(T2 a) { return h2tanh(a); } \
+  static inline T2 __hmax2_nan(T2 a, T2 b) { return {__hmax_nan(a.x, b.x), __hmax_nan(a.y, b.y)}; } \
+  static inline T2 __hmin2_nan(T2 a, T2 b) { return {__hmin_nan(a.x, b.x), __hmin_nan(a.y, b.y)}; } \
+  static inline T2 __hisnan2(T2 a) { return {T(__hisnan(a.x) ? 1.f : 0.f), T(__hisnan(a.y) ? 1.f : 0.f)}; } \
+  static inline T2 __hcmadd(T2 a, T2 b, T2 c) { return {__hfma(__hneg(a.y), b.y, __hfma(a.x, b.x, c.x)), __hfma(a.y, b.x, __hfma(a.x, b.y, c.y))}; } \
+  WW_MASK(T, T2, eq) WW_MASK(T, T2, ne) WW_MASK(T, T2, gt) WW_MASK(T, T2, ge) WW_MASK(T, T2, lt) WW_MASK(T, T2, le)
+// All bits of a lane where the comparison holds; with `u` also where a number is NaN.
+#define WW_MASK(T, T2, OP) \
+  static inline unsigned __h##OP##2_mask(T2 a, T2 b) { return (__h##OP(a.x, b.x) ? 0xffffu : 0u) | (__h##OP(a.y, b.y) ? 0xffff0000u : 0u); } \
+  static inline unsigned __h##OP##u2_mask(T2 a, T2 b) { \
+    return __h##OP##2_mask(a, b) | (__hisnan(a.x) || __hisnan(b.x) ? 0xffffu : 0u) | (__hisnan(a.y) || __hisnan(b.y) ? 0xffff0000u : 0u); \
+  }
 WW_PAIRS(__half, __half2) WW_PAIRS(__nv_bfloat16, __nv_bfloat162)
 #undef WW_PAIRS
+#undef WW_MASK
 static inline __half2 __lows2half2(__half2 a, __half2 b) { return {a.x, b.x}; }
 static inline __half2 __highs2half2(__half2 a, __half2 b) { return {a.y, b.y}; }
 static inline __half2 __low2half2(__half2 a) { return {a.x, a.x}; }
