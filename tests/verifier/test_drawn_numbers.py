@@ -113,6 +113,47 @@ def test_all_generators_begin_at_the_seed_and_come_back(second_device: torch.Gen
     assert generators.states() == before
 
 
+def test_a_worker_asks_no_names_that_a_program_may_give_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A generator of a GPU's in torch's list, where there was none, was told the seed before the call, and drew ahead of the clock."""
+    noted, told = generators.of_process("cpu"), []
+
+    class Ear:
+        def manual_seed(self, seed: int) -> None:
+            told.append(seed)
+
+        def __bool__(self) -> bool:
+            told.append(0)
+            return True
+
+    monkeypatch.setattr(torch.cuda, "_initialized", Ear())
+    monkeypatch.setattr(torch.cuda, "default_generators", (Ear(),))
+    monkeypatch.setattr(torch, "default_generator", Ear())
+    generators.seed_all(14, noted)
+    assert len(generators.states(noted)) == 1 and not told
+    assert noted[0].initial_seed() == 7
+
+
+def test_other_draws_are_later_ones_of_the_same_seed(tmp_path: Path) -> None:
+    """Else whoever begins anew at the seed in each call is right in all of them, and wrong for a user, who seeds once."""
+    draws = opened(task_of(tmp_path, DRAWING[0]))[0].draws
+    generator = torch.Generator()
+    for case in (FIRST, with_draw(FIRST, Draw(drawn=1))):
+        generators.seed_all(draws.seed_of(case) or 0, [generator])
+        assert generator.initial_seed() == (draws.seed_of(FIRST) or 0) >> 1
+    later = torch.rand(3, generator=generator)
+    generator.manual_seed(generator.initial_seed())
+    assert torch.equal(torch.rand(generators.AHEAD + 3, generator=generator)[-3:], later)
+
+
+def test_it_is_known_where_a_call_leaves_the_generators(tmp_path: Path) -> None:
+    original, _ = opened(task_of(tmp_path, "x + torch.randn(4, 32)"))
+    original.run_own(original.inputs(FIRST), 0)
+    with generators.seeded(original.draws.seed_of(FIRST) or 0):
+        assert original.draws.left != generators.marks()
+        torch.randn(4, 32)
+        assert original.draws.left == generators.marks()
+
+
 def test_a_generator_of_the_programs_own_is_left_alone(tmp_path: Path) -> None:
     _, facts = opened(task_of(tmp_path, "x + torch.randn(4, 32, generator=torch.Generator().manual_seed(1))"))
     assert not facts["random"]

@@ -67,7 +67,7 @@ class Draw:
     variant: int | None = None
     """Seed of the variant in a turn of calls (`workers/tensors/variants.py`)."""
     drawn: int | None = None
-    """1: what the original itself draws in the call is drawn otherwise, on the same inputs."""
+    """1: what the original itself draws in the call are later numbers of the same seed, on the same inputs."""
 
     @classmethod
     def of_case(cls, case: Case) -> Draw:

@@ -191,7 +191,7 @@ class _Verification:
         self.as_much_drawn(case, 0)
 
     def drawn_otherwise(self, case: Case) -> None:
-        """Where the original draws random numbers, call on the same inputs once more, with other ones."""
+        """Where the original draws random numbers, call on the same inputs once more, with later ones of the same seed."""
         if self.judge.facts["random"] and (sound := self.judge.sound(with_draw(case, replace(Draw.of_case(case), drawn=1)), 0)):
             self.call(sound, 0)
             self.as_much_drawn(sound, 0)

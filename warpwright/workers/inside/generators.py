@@ -6,11 +6,14 @@ import hashlib
 import os
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
+
+AHEAD = 37
+"""Numbers that are drawn already."""
 
 _OF_CPU = torch.default_generator
 """Noted when this is imported: a program may give torch's name to another object."""
@@ -24,14 +27,21 @@ def default_generators() -> list[torch.Generator]:
     return [_OF_CPU, *on_gpus]
 
 
-def states() -> list[bytes]:
-    """Return where they are: equal lists, and nothing was drawn between. No GPU is waited for: its generator is kept by the host."""
-    return [generator.get_state().numpy().tobytes() for generator in default_generators()]
+def of_process(device: str) -> list[torch.Generator]:
+    """Return those that a program on a device can draw from. Asked before there is a program, which may give torch's names to objects of its own."""
+    if device.startswith("cuda"):
+        torch.cuda.init()
+    return default_generators()
 
 
-def marks() -> list[str]:
-    """Return a digest of where each of them is."""
-    return [_sha256(state).hexdigest() for state in states()]
+def states(noted: Sequence[torch.Generator] | None = None) -> list[bytes]:
+    """Return where they are, or those noted: equal lists, and nothing was drawn between. No GPU is waited for: its generator is kept by the host."""
+    return [generator.get_state().numpy().tobytes() for generator in (default_generators() if noted is None else noted)]
+
+
+def marks(noted: Sequence[torch.Generator] | None = None) -> list[str]:
+    """Return a digest of where each of them is, or of those noted."""
+    return [_sha256(state).hexdigest() for state in states(noted)]
 
 
 def states_of_python() -> dict[str, Any]:
@@ -40,10 +50,15 @@ def states_of_python() -> dict[str, Any]:
     return {"random": random.getstate(), **({"numpy": repr(of_numpy.get_state())} if of_numpy else {})}
 
 
-def seed_all(seed: int) -> None:
-    """Have all of them begin at a seed."""
-    for generator in default_generators():
-        generator.manual_seed(seed)
+def seed_all(draws: int, noted: Sequence[torch.Generator] | None = None) -> None:
+    """Have all of them, or those noted, begin at a place: half of it is a seed, and where it is odd, some numbers of that seed are drawn already.
+
+    (A user seeds once and calls on and on, so that no program may go by the seed alone, which a generator tells.)
+    """
+    for generator in default_generators() if noted is None else noted:
+        generator.manual_seed(draws >> 1)
+        if draws & 1:
+            torch.empty(AHEAD, dtype=torch.float32, device=generator.device).uniform_(generator=generator)
 
 
 def seed_anew() -> None:
@@ -55,10 +70,10 @@ def seed_anew() -> None:
 
 
 @contextmanager
-def seeded(seed: int) -> Iterator[None]:
-    """Inside, all of them begin at a seed; afterwards they are where they were."""
+def seeded(draws: int) -> Iterator[None]:
+    """Inside, all of them begin at a place (`seed_all`); afterwards they are where they were."""
     kept = [(generator, generator.get_state()) for generator in default_generators()]
-    seed_all(seed)
+    seed_all(draws)
     try:
         yield
     finally:

@@ -26,7 +26,7 @@ from warpwright.workers.inside import waiting
 from warpwright.workers.inside.channel import serve_requests, short_traceback
 from warpwright.workers.inside.construction import Program, generators_kept, imported, written
 from warpwright.workers.inside.device import device_failure
-from warpwright.workers.inside.generators import marks, seed_all, seed_anew
+from warpwright.workers.inside.generators import marks, of_process, seed_all, seed_anew
 from warpwright.workers.inside.graphs import Graph
 from warpwright.workers.inside.integrity import Watch
 from warpwright.workers.inside.memory import cache_bytes, malloc_options, poison_cuda
@@ -94,6 +94,8 @@ class Runner:
         gc.set_threshold(0)  # by itself it never runs: a collection inside a timed call would be noise; `prepare` collects instead
         self.malloc_options = malloc_options()
         self.watch: Watch | None = None
+        self.generators: list[torch.Generator] = []
+        """What programs draw from, noted before there is one."""
 
     # -- requests
 
@@ -122,6 +124,7 @@ class Runner:
         if self.watch is None:
             # CUDA's initialisation replaces functions of torch.cuda, so that the zygote's notes do not hold after it
             folders, own = (self.folder + os.sep, self.order["exchange"] + os.sep), {"the runner": self, "the runner's shelf": self.shelf}
+            self.generators = of_process(self.device)
             self.watch = Watch(folders, use_prepared=self.device == "cpu", own=own)
         start = time.perf_counter()
         if as_eager_draws:
@@ -254,7 +257,7 @@ class Runner:
         if flush:
             self._flush()
         if draws is not None:
-            seed_all(draws)
+            seed_all(draws, self.generators)
         self.synchronize()
         placed: list[torch.Tensor] = []
         exchange.encode(self.inputs, placed.append)
@@ -427,7 +430,7 @@ class Runner:
 
     def drawn(self) -> dict[str, Any]:
         """Return where the last call has left torch's generators."""
-        return {"left": marks()}
+        return {"left": marks(self.generators)}
 
     def release_memory(self) -> dict[str, Any]:
         """Let go of inputs, outputs and cached memory: other processes need the device's memory meanwhile."""

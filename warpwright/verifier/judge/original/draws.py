@@ -66,13 +66,14 @@ class Draws:
     def seed_of(self, case: Case) -> int | None:
         """Return where the generators begin on a case; None where nothing is drawn. A variation of an input has the seed of that one.
 
-        (A program that goes by the seed alone is wrong there. What a seed tells of the secret is a digest.)
+        (A program that goes by the seed alone is wrong there, and where others are drawn: they are later ones of that seed. What a seed tells of the
+        secret is a digest.)
         """
         if not self.found:
             return None
         draw = Draw.of_case(case)
-        text = f"{self._secret} {case.seed if draw.of is None else draw.of} {draw.drawn or 0}"
-        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7])
+        text = f"{self._secret} {case.seed if draw.of is None else draw.of}"
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7]) * 2 + (draw.drawn or 0)
 
     def begin(self, case: Case) -> None:
         """Have every run from here on begin where this case does."""
