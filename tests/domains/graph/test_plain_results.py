@@ -12,9 +12,11 @@ from torch import nn
 
 from warpwright.domains import graph
 from warpwright.domains.graph import results
-from warpwright.errors import CaptureError
+from warpwright.errors import CaptureError, TaskError
 from warpwright.tasks import saved_module, taskfile
-from warpwright.workers.tensors.objects import state_of
+from warpwright.verifier.judge.original.answers import leaves_of
+from warpwright.verifier.judge.readable import expect_readable
+from warpwright.workers.tensors.objects import kinds_of, state_of
 
 
 class Cached(nn.Module):
@@ -77,3 +79,53 @@ def test_what_is_no_plain_object_is_refused() -> None:
 def test_a_device_needs_a_tensor_beside_it() -> None:
     with pytest.raises(CaptureError, match="without a tensor"):
         results.flatten(argparse.Namespace(device=torch.device("cpu")), [])
+
+
+class Twice(nn.Module):
+    """Returns an object, a list and a dictionary in two places each, and two equal lists that are two."""
+
+    def forward(self, x: torch.Tensor) -> tuple[Any, ...]:
+        """Return them."""
+        held = [x * 2]
+        layer = argparse.Namespace(keys=x + 1, held=held, device=x.device, by={0: held})
+        return [layer, layer], argparse.Namespace(one=layer, other=argparse.Namespace(last=layer, device=x.device)), held, [x * 2], layer.by
+
+
+def test_one_object_in_two_places_stays_one(tmp_path: Path) -> None:
+    x = torch.randn(3)
+    layers, cache, held, other, by = written(Twice(), (x,), tmp_path)(x)
+    assert layers[0] is layers[1] is cache.one is cache.other.last and layers[0].by is by
+    assert held is layers[0].held is by[0] and other is not held and torch.equal(other[0], held[0])
+    assert cache.other.device == x.device
+    leaves: list[Any] = []
+    structure = results.flatten(Twice()(x), leaves)
+    first, second = results.nest(structure, leaves)[0]
+    assert first is second and len(leaves) == 3
+
+
+class Endless(nn.Module):
+    """Returns what holds itself: an object, a list or a dictionary."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind = kind
+
+    def forward(self, x: torch.Tensor) -> Any:
+        """Return it."""
+        made: Any = {"list": [x], "dict": {"x": x}, "object": argparse.Namespace(x=x)}[self.kind]
+        if self.kind == "list":
+            made.append((1, made))
+        else:
+            (vars(made) if self.kind == "object" else made)["me"] = made
+        return made
+
+
+@pytest.mark.parametrize("kind", ["list", "dict", "object"])
+def test_what_holds_itself_is_one_clear_error(kind: str) -> None:
+    with pytest.raises(CaptureError, match="holds itself"):
+        results.flatten(Endless(kind)(torch.ones(2)), [])
+    for walk in (leaves_of, kinds_of):
+        with pytest.raises(TaskError, match="that holds itself, at out"):
+            list(walk(Endless(kind)(torch.ones(2))))
+    with pytest.raises(TaskError, match="without end|holds itself"):
+        expect_readable([torch.ones(2)], Endless(kind)(torch.ones(2)))

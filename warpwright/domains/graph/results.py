@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import OrderedDict
-from collections.abc import Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from keyword import iskeyword
 from typing import Any
@@ -102,39 +102,74 @@ class Built:
         return f"from {self.kind.__module__} import {self.kind.__name__} as {self.name}"
 
 
-def flatten(item: Any, leaves: list[Any]) -> Any:
-    """Append the tensors and plain values of a result to `leaves`, and return its structure with their indices. CaptureError for other objects."""
+Seen = dict[int, tuple[Any, Any]]
+"""By the identity of each object that a result holds: the object, so that no other has its identity, and its structure, None until that is read."""
+
+
+def flatten(item: Any, leaves: list[Any], seen: Seen | None = None) -> Any:
+    """Append the tensors and plain values of a result to `leaves`, and return its structure with their indices. What is one object in two places is
+    one in the structure too. CaptureError for other objects, and for what holds itself."""
     if item is None or isinstance(item, torch.Tensor | bool | int | float | str | torch.SymInt):
         leaves.append(item)
         return len(leaves) - 1
+    seen = {} if seen is None else seen
+    if id(item) in seen:
+        structure = seen[id(item)][1]
+        if structure is None:
+            raise CaptureError(f"the result holds a {type(item).__name__} that holds itself", "return its tensors, or an object without that reference")
+        return structure
+    seen[id(item)] = item, None
+    structure = _structure(item, leaves, seen)
+    if isinstance(item, tuple):  # cannot be changed: two equal ones are as good as one
+        del seen[id(item)]
+    else:
+        seen[id(item)] = item, structure
+    return structure
+
+
+def _structure(item: Any, leaves: list[Any], seen: Seen) -> Any:
+    """Return the structure of a container or an object."""
     kind = type(item)
     if kind in (tuple, list):
-        return kind(flatten(child, leaves) for child in item)
+        return kind(flatten(child, leaves, seen) for child in item)
     if kind is dict:
-        return {name: flatten(child, leaves) for name, child in item.items()}
+        return {name: flatten(child, leaves, seen) for name, child in item.items()}
     form, parts = _parts(item)
     if "." in kind.__qualname__:
         raise CaptureError(f"the result is a {kind.__qualname__}, a class inside another or a function: define it at the top of its file")
     if form == "state":
-        return Built(kind, form, _state(parts, leaves))
-    return Built(kind, form, tuple((name, flatten(child, leaves)) for name, child in parts))
+        return Built(kind, form, _state(parts, leaves, seen))
+    return Built(kind, form, tuple((name, flatten(child, leaves, seen)) for name, child in parts))
 
 
-def _state(parts: list[tuple[Any, Any]], leaves: list[Any]) -> tuple[tuple[Any, Any], ...]:
+def _state(parts: list[tuple[Any, Any]], leaves: list[Any], seen: Seen) -> tuple[tuple[Any, Any], ...]:
     """Flatten the attributes of a plain object: those that `flatten` does not know are constants, and a device is that of its first tensor."""
     made: dict[str, Any] = {}
-    first = len(leaves)
     for name, child in parts:
         if isinstance(child, torch.device):
             continue
-        if isinstance(child, str) or not constant(child, torch):
-            made[name] = {inner: flatten(item, leaves) for inner, item in child.items()} if type(child) is dict else flatten(child, leaves)
-        else:
-            made[name] = Constant(child)
-    tensor = next((place for place in range(first, len(leaves)) if isinstance(leaves[place], torch.Tensor)), None)
+        made[name] = flatten(child, leaves, seen) if isinstance(child, str) or not constant(child, torch) else Constant(child)
+    tensor = next((place for child in made.values() for place in _places(child) if isinstance(leaves[place], torch.Tensor)), None)
     if tensor is None and len(made) < len(parts):
         raise CaptureError("the result holds an object with a device, but without a tensor that is on it")
     return tuple((name, made.get(name, DeviceOf(tensor or 0))) for name, _ in parts)
+
+
+def _children(structure: Any) -> list[Any]:
+    """Return the structures that a structure is made of."""
+    if isinstance(structure, Built):
+        return [child for _, child in structure.parts]
+    if isinstance(structure, dict):
+        return list(structure.values())
+    return list(structure) if isinstance(structure, tuple | list) else []
+
+
+def _places(structure: Any) -> Iterator[int]:
+    """Yield the indices of a structure's leaves."""
+    if isinstance(structure, int):
+        yield structure
+    for child in _children(structure):
+        yield from _places(child)
 
 
 def _restored(kind: type, /, **held: Any) -> Any:
@@ -163,46 +198,72 @@ def _parts(item: Any) -> tuple[str, list[tuple[Any, Any]]]:
 
 
 def text(structure: Any, leaves: Sequence[str]) -> str:
-    """Return the Python text of a structure whose leaves are these texts."""
+    """Return the Python text of a structure whose leaves are these texts: `(_same0 := [y]), _same0` of one list in two places."""
+    counts: Counter[int] = Counter()
+    _count(structure, counts)
+    return _text(structure, leaves, {at: f"_same{number}" for number, at in enumerate(at for at, count in counts.items() if count > 1)}, set())
+
+
+def _count(structure: Any, counts: Counter[int]) -> None:
+    """Count the places of each list, dictionary and object in a structure."""
+    if isinstance(structure, list | dict | Built):
+        counts[id(structure)] += 1
+    if counts[id(structure)] < 2:
+        for child in _children(structure):
+            _count(child, counts)
+
+
+def _text(structure: Any, leaves: Sequence[str], names: Mapping[int, str], written: set[int]) -> str:
+    """Return the text of a structure; what has a name is written where it is first, and named after that."""
+    name = names.get(id(structure))
+    if name is None:
+        return _written(structure, leaves, names, written)
+    if id(structure) in written:
+        return name
+    written.add(id(structure))
+    return f"({name} := {_written(structure, leaves, names, written)})"
+
+
+def _written(structure: Any, leaves: Sequence[str], names: Mapping[int, str], written: set[int]) -> str:
     if isinstance(structure, int):
         return leaves[structure]
     if isinstance(structure, Constant):
         return structure.written
     if isinstance(structure, DeviceOf):
         return f"{leaves[structure.leaf]}.device"
+    shown = [_text(child, leaves, names, written) for child in _children(structure)]
     if isinstance(structure, Built):
-        return structure.text([text(child, leaves) for _, child in structure.parts])
+        return structure.text(shown)
     if isinstance(structure, dict):
-        return "{" + ", ".join(f"{name!r}: {text(child, leaves)}" for name, child in structure.items()) + "}"
-    shown = [text(child, leaves) for child in structure]
+        return "{" + ", ".join(f"{name!r}: {child}" for name, child in zip(structure, shown, strict=True)) + "}"
     if isinstance(structure, list):
         return "[" + ", ".join(shown) + "]"
     return f"({shown[0]},)" if len(shown) == 1 else f"({', '.join(shown)})"
 
 
-def nest(structure: Any, leaves: Sequence[Any]) -> Any:
-    """Return `structure` with each index replaced by the leaf of that index."""
+def nest(structure: Any, leaves: Sequence[Any], made: dict[int, Any] | None = None) -> Any:
+    """Return `structure` with each index replaced by the leaf of that index; what is one object in it, as `made` knows, stays one."""
     if isinstance(structure, Constant):
         return structure.value
     if isinstance(structure, DeviceOf):
         return leaves[structure.leaf].device
-    if isinstance(structure, Built):
-        return structure.make([nest(child, leaves) for _, child in structure.parts])
-    if isinstance(structure, dict):
-        return {name: nest(item, leaves) for name, item in structure.items()}
-    if isinstance(structure, tuple | list):
-        return type(structure)(nest(item, leaves) for item in structure)
-    return leaves[structure]
+    if isinstance(structure, int):
+        return leaves[structure]
+    made = {} if made is None else made
+    if id(structure) not in made:
+        parts = [nest(child, leaves, made) for child in _children(structure)]
+        if isinstance(structure, Built):
+            made[id(structure)] = structure.make(parts)
+        else:
+            made[id(structure)] = dict(zip(structure, parts, strict=True)) if isinstance(structure, dict) else type(structure)(parts)
+    return made[id(structure)]
 
 
 def imports(structure: Any) -> list[str]:
     """Return the lines that import the classes of a structure."""
-    if isinstance(structure, int | DeviceOf):
-        return []
     if isinstance(structure, Constant):
         return [structure.imported] if structure.imported else []
-    lines, children = [], structure.values() if isinstance(structure, dict) else structure
+    lines = []
     if isinstance(structure, Built):
         lines = [line for line in (structure.imported, RESTORED if structure.form == "state" else "") if line]
-        children = [child for _, child in structure.parts]
-    return list(dict.fromkeys([*lines, *(line for child in children for line in imports(child))]))
+    return list(dict.fromkeys([*lines, *(line for child in _children(structure) for line in imports(child))]))

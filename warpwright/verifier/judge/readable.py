@@ -15,6 +15,7 @@ from warpwright.workers.tensors.answer import describer, read, unusual
 
 def expect_readable(inputs: Any, output: Any) -> None:
     """Raise TaskError for inputs or outputs that no worker could take or hand over: sparse, nested, quantised ones, keys that are no words."""
+    tensors_of(output)  # raises for what holds itself, which nothing else here may be given
     strange = next((tensor for tensor in tensors_of(inputs) if not _is_dense(tensor)), None)
     if strange is not None:
         hint = "take its parts as inputs, and put it together in the call"

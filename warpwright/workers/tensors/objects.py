@@ -19,6 +19,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from warpwright.errors import TaskError
+
 PLAIN = frozenset(
     ("__module__", "__qualname__", "__doc__", "__dict__", "__weakref__", "__annotations__", "__annotate__", "__annotate_func__",
      "__annotations_cache__", "__dataclass_fields__", "__dataclass_params__", "__init__", "__repr__", "__eq__", "__hash__", "__lt__", "__le__",
@@ -163,8 +165,10 @@ class Named(dict[str, Any]):
         self.kind = kind
 
 
-def kinds_of(value: Any, path: str = "out") -> Iterator[tuple[str, str]]:
-    """Yield the classes of a nested output's parts that are none of Python's own, with their places. Named tuples count as tuples."""
+def kinds_of(value: Any, path: str = "out", around: tuple[int, ...] = ()) -> Iterator[tuple[str, str]]:
+    """Yield the classes of a nested output's parts that are none of Python's own, with their places. Named tuples count as tuples. `around`: what
+    the value is in, by identity. TaskError for what holds itself."""
+    around = inside_of(value, path, around)
     children: Any = {}
     if isinstance(value, Named):
         yield path, value.kind
@@ -182,7 +186,15 @@ def kinds_of(value: Any, path: str = "out") -> Iterator[tuple[str, str]]:
         yield path, inside.kind
         children = inside
     for name, item in children.items():
-        yield from kinds_of(item, f"{path}[{name!r}]")
+        yield from kinds_of(item, f"{path}[{name!r}]", around)
+
+
+def inside_of(value: Any, path: str, around: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the identities of a value and of what it is in. TaskError where it is in itself."""
+    if id(value) in around:
+        hint = "return its tensors, or an object without that reference"
+        raise TaskError(f"expected outputs that end, saw a {type(value).__name__} that holds itself, at {path}", hint)
+    return (*around, id(value))
 
 
 def fields_of(value: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from torch.utils._pytree import tree_leaves
 from warpwright.base import Case, Errors
 from warpwright.errors import TaskError
 from warpwright.verifier.judge import oracle, parts
-from warpwright.workers.tensors.objects import fields_of, state_of
+from warpwright.workers.tensors.objects import fields_of, inside_of, state_of
 
 NO_ERROR = Errors(0.0, 0.0, 0.0)
 
@@ -96,18 +96,20 @@ class Answer:
         return sum(leaf.bytes for leaf in self.leaves) + after
 
 
-def leaves_of(value: Any, path: str = "out") -> Iterator[tuple[str, Any]]:
-    """Yield the tensors and numbers of a nested output, with their places. Lists and tuples count as the same."""
+def leaves_of(value: Any, path: str = "out", around: tuple[int, ...] = ()) -> Iterator[tuple[str, Any]]:
+    """Yield the tensors and numbers of a nested output, with their places. Lists and tuples count as the same. `around`: what the value is in, by
+    identity. TaskError for what holds itself."""
+    around = inside_of(value, path, around)
     if isinstance(value, dict):
         for key, item in value.items():
-            yield from leaves_of(item, f"{path}[{key!r}]")
+            yield from leaves_of(item, f"{path}[{key!r}]", around)
     elif isinstance(value, list | tuple):
         for number, item in enumerate(value):
-            yield from leaves_of(item, f"{path}[{number}]")
+            yield from leaves_of(item, f"{path}[{number}]", around)
     elif hasattr(type(value), "__dataclass_fields__"):
-        yield from leaves_of(fields_of(value), path)
+        yield from leaves_of(fields_of(value), path, around)
     elif (inside := state_of(value)) is not None:
-        yield from leaves_of(inside, path)
+        yield from leaves_of(inside, path, around)
     elif value is not None:
         yield path, value
 
