@@ -63,6 +63,7 @@ CASES: list[tuple[Any, Callable[..., Any], tuple[int, ...], list[Callable[[], nn
     (scalars.COMBINE, lambda m, x: -((x + x) * 3.0 - 1) / 4 + 2, (4, 3), []),
     (scalars.SAME_TENSOR, lambda m, x: (lambda y: y * 0.5 + y)(m.layers[0](x)), (4, 3), [lambda: nn.Linear(3, 4)]),
     (scalars.SAME_TENSOR, lambda m, x: torch.sub(x / 4 - 1, -x + 2, alpha=3), (4, 3), []),
+    (scalars.SAME_TENSOR, lambda m, x: (lambda y: y * 3.0 - y)(x.sigmoid()), (4, 3), []),  # never Inf
     (scalars.SCALAR_INTO_LINEAR, lambda m, x: (m.layers[0](x) * 2.0 - 1.0) / 3.0, (4, 3), [lambda: nn.Linear(3, 4)]),
     (scalars.SCALAR_INTO_LINEAR, lambda m, x: m.layers[0](x) - 1.0, (4, 3), [lambda: nn.Linear(3, 4, bias=False)]),
     (scalars.BIAS_INTO_LINEAR, lambda m, x: m.q - 0.0 + (m.layers[0](x) - m.q), (4, 3), [lambda: nn.Linear(3, 4, bias=False)]),
@@ -98,6 +99,11 @@ REFUSED: list[tuple[Any, Callable[..., Any], tuple[int, ...]]] = [
     (identity.IDENTITY, lambda m, x: x.t().contiguous().view(15) + 1, (3, 5)),
     (scalars.COMBINE, lambda m, x: x * 2.0 + 1.0, (3, 5)),
     (scalars.COMBINE, lambda m, x: (x.long() * 2 + 1) * 3, (3, 5)),
+    (scalars.COMBINE, lambda m, x: x * 1e30 * 1e20, (3, 5)),  # float32 has no such number, and 1e-20 times both is 1e30
+    (scalars.COMBINE, lambda m, x: x / 1e30 / 1e20, (3, 5)),
+    (scalars.COMBINE, lambda m, x: (x.half() + 60000) + 60000, (3, 5)),
+    (scalars.SAME_TENSOR, lambda m, x: x * 3e38 + x * 2e38, (3, 5)),
+    (scalars.SAME_TENSOR, lambda m, x: x * 2.0 - x * 0.5, (3, 5)),  # of Inf the difference is NaN
     (scalars.SAME_TENSOR, lambda m, x: x * 2.0 - x * 1.999, (3, 5)),  # the difference of the factors is small beside them
     (scalars.SAME_TENSOR, lambda m, x: (lambda y: (y + x, y))(x * 2.0), (3, 5)),  # y is needed all the same
     (scalars.SAME_TENSOR, lambda m, x: x * 2.0 + x[:1] * 3.0, (3, 5)),

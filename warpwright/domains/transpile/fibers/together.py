@@ -56,14 +56,14 @@ def edits(source: Source) -> list[Edit]:
 
 def _asking(tokens: Sequence[Token], bodies: Sequence[tuple[int, int]]) -> frozenset[str]:
     """Return the names of the functions that ask, themselves or by one that they call."""
-    named = [(name, low, high) for low, high in bodies if (name := _name(tokens, low))]
+    named = [(name, low, high) for low, high in bodies if (name := name_of(tokens, low))]
     found: frozenset[str] = frozenset()
     while more := {name for name, low, high in named if name not in found and _asks(tokens, low, high, found)}:
         found |= more
     return found
 
 
-def _name(tokens: Sequence[Token], brace: int) -> str:
+def name_of(tokens: Sequence[Token], brace: int) -> str:
     """Return the name of the function whose body begins at an index."""
     at = brace
     while at > 0 and tokens[at].text != ")":
@@ -85,10 +85,11 @@ def _back(tokens: Sequence[Token], at: int) -> int:
 
 
 def _asks(tokens: Sequence[Token], low: int, high: int, functions: Set[str]) -> bool:
-    return any(_is_call(tokens, at, functions) or _is_call(tokens, at, ASKS) for at in range(low, high))
+    return any(is_call(tokens, at, functions) or is_call(tokens, at, ASKS) for at in range(low, high))
 
 
-def _is_call(tokens: Sequence[Token], at: int, names: Set[str]) -> bool:
+def is_call(tokens: Sequence[Token], at: int, names: Set[str]) -> bool:
+    """Is one of the functions called at an index?"""
     return tokens[at].text in names and at + 1 < len(tokens) and tokens[at + 1].text in ("(", "<")
 
 
@@ -165,7 +166,7 @@ def _continues(tokens: Sequence[Token], loop: _Loop) -> Iterator[int]:
 def _calls(tokens: Sequence[Token], low: int, high: int, functions: Set[str]) -> Iterator[tuple[int, int]]:
     """Yield the calls of functions that ask, as indices of their first and last tokens."""
     for at in range(low, high):
-        if not _is_call(tokens, at, functions):
+        if not is_call(tokens, at, functions):
             continue
         opening: int | None = at + 1
         if tokens[at + 1].text == "<":

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import torch
 from torch import fx
 
 from warpwright.domains.graph.ir import Edit, Inserter, argument, aten, dtype, is_op, is_parameter_only, is_tensor, only_user, shape
-from warpwright.domains.graph.techniques.algebra.ranges import read_affine, read_affine_chain
+from warpwright.domains.graph.techniques.algebra.ranges import bounds, read_affine, read_affine_chain
 from warpwright.domains.graph.techniques.convolutions.convolution import CONVOLUTIONS, TRANSPOSED
 from warpwright.domains.graph.techniques.rewrite import Rewrite
 from warpwright.space import Traits
@@ -66,7 +67,15 @@ def _match_chain(node: fx.Node) -> Any:
     reader = only_user(node)
     if reader is not None and read_affine(reader) is not None:
         return None  # the chain's last call is the place
-    return (x, a, b) if count > (a != 1) + (b != 0) and a != 0 and math.isfinite(a) and math.isfinite(b) else None
+    return (x, a, b) if count > (a != 1) + (b != 0) and a != 0 and _holds(node, a, b) else None
+
+
+def _holds(node: fx.Node, a: float, b: float) -> bool:
+    """Can a call on the node's numbers multiply by `a` and add `b`? torch multiplies halves by float32 numbers, and rounds what it adds to the tensor's
+    own kind: x * 1e30 * 1e20 is not x * inf."""
+    held = torch.finfo(dtype(node))
+    least, most = (held.tiny, held.max) if held.bits > 16 else (torch.finfo(torch.float32).tiny, torch.finfo(torch.float32).max)
+    return (a == 0 or least <= abs(a) <= most) and abs(b) <= held.max
 
 
 def _emit_chain(e: Edit, node: fx.Node, match: tuple[fx.Node, float, float]) -> None:
@@ -92,7 +101,8 @@ def _match_terms(node: fx.Node) -> Any:
         return None
     scale, shift = a + sign * c, b + sign * d
     cancels = abs(scale) < LEAST_LEFT * (abs(a) + abs(c))  # what is left would be made of the numbers' own rounding
-    if cancels or not math.isfinite(scale) or not math.isfinite(shift) or not dtype(node).is_floating_point:
+    endless = a * sign * c < 0 and not all(map(math.isfinite, bounds(x)))  # of Inf such a difference is NaN
+    if cancels or endless or not dtype(node).is_floating_point or not _holds(node, scale, shift):
         return None
     return x, scale, shift
 
