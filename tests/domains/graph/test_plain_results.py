@@ -127,5 +127,5 @@ def test_what_holds_itself_is_one_clear_error(kind: str) -> None:
     for walk in (leaves_of, kinds_of):
         with pytest.raises(TaskError, match="that holds itself, at out"):
             list(walk(Endless(kind)(torch.ones(2))))
-    with pytest.raises(TaskError, match="without end|holds itself"):
+    with pytest.raises(TaskError, match="holds itself"):
         expect_readable([torch.ones(2)], Endless(kind)(torch.ones(2)))

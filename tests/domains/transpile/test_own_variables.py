@@ -17,11 +17,15 @@ HEADER = """
 __constant__ float taps[3] = {1, 2, 3};
 __device__ int seen, other[2] = {4, 5};
 __device__ __align__(8) float2 pair;
+__device__ alignas(16) float4 wide = {1, 2, 3, 4};
+__constant__ __align__(16) int lanes[2] = {1, 2};
+alignas(16) __device__ int second_of[2] = {3, 4};
 """
 FIRST = """
 #include "shared.cuh"
 extern __device__ int common;
-__global__ void first(float* x) { x[threadIdx.x] *= taps[1]; atomicAdd(&seen, 1); if (threadIdx.x == 0) common += other[1]; }
+__device__ int own() { return (int)wide.w + lanes[1] + second_of[1] - 10; }
+__global__ void first(float* x) { x[threadIdx.x] *= taps[1]; atomicAdd(&seen, 1); if (threadIdx.x == 0) common += other[1] + own(); }
 void run_first(float* x) { first<<<1, 4>>>(x); cudaDeviceSynchronize(); }
 int seen_first() { int n; cudaMemcpyFromSymbol(&n, seen, sizeof n); return n; }
 """

@@ -40,13 +40,28 @@ def test_blocks_that_wait_for_one_another_end(blocks: int) -> None:
 
 @pytest.mark.parametrize(
     ("body", "found"),
-    [("while (atomicAdd(&f[i], 0) == 0);", 1), ("while (atomicOr_system(f + i, 0u) != 3) { }", 1), ("while (atomicCAS(f, 0, 1)) {}", 0),
-     ("while (atomicAdd(f, 1) == 0) {}", 0), ("while (atomicCAS(f + i, 1, 1) != 1) { ; }", 1), ("for (; atomicMax(f, 0x0) == 0;) __nanosleep(9);", 1),
-     ("if (i) { i = 2; } while (atomicAdd(f, 0) == 0);", 1), ("do ; while (atomicAdd(f, 0) == 0);", 1), ("do { i = 1; } while (i > 1); while (i);", 0),
-     ("int s; do { s = atomicAdd(f, 0); } while (s == 0);", 1), ("int s = 0; while (s == 0) s = __ldcg(f);", 1), ("while (*((volatile int*)f) == 0) {}", 1),
-     ("volatile int* v = f; while (v[i] == 0) { __threadfence(); }", 1), ("for (i = 0; atomicAdd(f, 0) == 0; ++i) {}", 0),
-     ("while (atomicAnd(f, ~0) == 0) {}", 1), ("while (atomicAnd(f, 1) == 0) {}", 0), ("int s = 0; while (s == 0) s = f[i];", 0), ("do { i += 1; } while (atomicAdd(f, 0) == i);", 0), ("while (atomicAdd(f, 0) == 0) { i += 1; }", 0)],
-)  # fmt: skip
+    [
+        ("while (atomicAdd(&f[i], 0) == 0);", 1),
+        ("while (atomicOr_system(f + i, 0u) != 3) { }", 1),
+        ("while (atomicCAS(f + i, 1, 1) != 1) { ; }", 1),
+        ("while (atomicCAS(f, 0, 1)) {}", 0),
+        ("while (atomicAdd(f, 1) == 0) {}", 0),
+        ("while (atomicAnd(f, ~0) == 0) {}", 1),
+        ("while (atomicAnd(f, 1) == 0) {}", 0),
+        ("while (atomicAdd(f, 0) == 0) { i += 1; }", 0),
+        ("while (*((volatile int*)f) == 0) {}", 1),
+        ("volatile int* v = f; while (v[i] == 0) { __threadfence(); }", 1),
+        ("if (i) { i = 2; } while (atomicAdd(f, 0) == 0);", 1),
+        ("for (; atomicMax(f, 0x0) == 0;) __nanosleep(9);", 1),
+        ("for (i = 0; atomicAdd(f, 0) == 0; ++i) {}", 0),
+        ("do ; while (atomicAdd(f, 0) == 0);", 1),
+        ("do { i += 1; } while (atomicAdd(f, 0) == i);", 0),
+        ("do { i = 1; } while (i > 1); while (i);", 0),
+        ("int s; do { s = atomicAdd(f, 0); } while (s == 0);", 1),
+        ("int s = 0; while (s == 0) s = __ldcg(f);", 1),
+        ("int s = 0; while (s == 0) s = f[i];", 0),
+    ],
+)
 def test_which_loops_wait(body: str, found: int) -> None:
     source = reading.read(f"__global__ void k(int* f, int i) {{ {body} }}")
     assert len(waiting.waits(source, source.kernels[0])) == found

@@ -116,7 +116,8 @@ def flatten(item: Any, leaves: list[Any], seen: Seen | None = None) -> Any:
     if id(item) in seen:
         structure = seen[id(item)][1]
         if structure is None:
-            raise CaptureError(f"the result holds a {type(item).__name__} that holds itself", "return its tensors, or an object without that reference")
+            hint = "return its tensors, or an object without that reference"
+            raise CaptureError(f"the result holds a {type(item).__name__} that holds itself", hint)
         return structure
     seen[id(item)] = item, None
     structure = _structure(item, leaves, seen)

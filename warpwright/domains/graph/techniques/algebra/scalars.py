@@ -71,8 +71,10 @@ def _match_chain(node: fx.Node) -> Any:
 
 
 def _holds(node: fx.Node, a: float, b: float) -> bool:
-    """Can a call on the node's numbers multiply by `a` and add `b`? torch multiplies halves by float32 numbers, and rounds what it adds to the tensor's
-    own kind: x * 1e30 * 1e20 is not x * inf."""
+    """Can a call on the node's numbers multiply by `a` and add `b`? x * 1e30 * 1e20 is not x * inf.
+
+    torch multiplies halves by float32 numbers, and rounds what it adds to the tensor's own kind.
+    """
     held = torch.finfo(dtype(node))
     least, most = (held.tiny, held.max) if held.bits > 16 else (torch.finfo(torch.float32).tiny, torch.finfo(torch.float32).max)
     return (a == 0 or least <= abs(a) <= most) and abs(b) <= held.max

@@ -36,8 +36,21 @@ def edits(source: Source) -> list[Edit]:
             at += 1
         names = _names(tokens[first:at]) if depth == 0 else []
         if names and not any(re.search(rf"\bextern\b[^;(){{}}]*\b{name}\b", source.text) for name in names):
-            found += [Edit(start, start, "static "), Edit(end, end, "".join(map(_alias, names)))]
+            if tokens[at - 1].text != ";":  # behind `alignas(16)` values in braces look like a function's body
+                if at == len(tokens) or tokens[at].text != ";":
+                    continue
+                end = tokens[at].end
+            begin = _behind_alignment(tokens, first, start)
+            found += [Edit(begin, begin, "static "), Edit(end, end, "".join(map(_alias, names)))]
     return found
+
+
+def _behind_alignment(tokens: Sequence[Token], at: int, start: int) -> int:
+    """Return where `static` may stand in a declaration that begins at a token: `alignas(16)` comes before it."""
+    while tokens[at].text == "alignas" or tokens[at].text in _SPACES:
+        at = at + 1 if tokens[at].text in _SPACES else scan.matching(tokens, at + 1) + 1
+        start = tokens[at].start if tokens[at - 1].text == ")" else start
+    return start
 
 
 def _alias(name: str) -> str:
