@@ -218,7 +218,7 @@ def _rows(name: str, options: argparse.Namespace, template: Any) -> Iterator[dic
             single = error(called.chain(called.x[part], called.w, called.b), exact)
         row: dict[str, Any] = {"table": "convolutions", "case": name, "device": "cpu" if options.dry else torch.cuda.get_device_name()}
         row |= {"torch": torch.__version__, "tflop": case.flops / 1e12, "ms": {}, "error": {}, "failed": {}}
-        for way in ways(case, options.ways):
+        for way in ways(CASES[name], options.ways):
             shape = (64, 64, 16, 4, 2, *(way or ())[5:]) if options.dry else way
             timed(row, "ours" if way is None else " ".join(map(str, way)), partial(called.ours, shape), exact, options.dry, part)
         for kind, other in called.baselines().items():

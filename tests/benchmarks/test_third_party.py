@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks import third_party
+from warpwright.verifier.judge.readable import expect_readable
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "llama", "vit_transformers"])
@@ -44,3 +45,13 @@ def test_rows_of_what_is_nested_stand_apart() -> None:
         {"table": "third_party", "model": "a", "verdict": "SAME"}, {"table": "third_party", "model": "b"},
         {"table": "programs", "model": "a", "recipe": "x"}, {"table": "regimes", "model": "a", "regime": "single", "ours_ms": 1.0},
     ]  # fmt: skip
+
+
+def test_what_a_causal_model_returns_by_itself_can_be_judged():
+    """Its ModelOutput and the cache in it: a metaclass of transformers 5.24 had every one of its models refused."""
+    torch = pytest.importorskip("torch")
+    modeling = pytest.importorskip("transformers.modeling_outputs", reason="needs the package transformers")
+    caches = pytest.importorskip("transformers.cache_utils")
+    cache = caches.DynamicCache()
+    cache.update(torch.ones(1, 2, 3, 4), torch.ones(1, 2, 3, 4), 0)
+    expect_readable([torch.ones(2)], (modeling.BaseModelOutput(last_hidden_state=torch.ones(2)), cache))

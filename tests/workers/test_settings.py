@@ -5,13 +5,16 @@ from __future__ import annotations
 import ctypes
 import decimal
 import logging
+import math
 import os
 import platform
+import random
 import resource
 import signal
 import sys
 import threading
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +23,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from warpwright.workers.inside.integrity import HARNESS, _holders  # noqa: E402
+from warpwright.workers.inside.construction import generators_kept  # noqa: E402
+from warpwright.workers.inside.integrity import HARNESS, _holders, watch_constants, watch_generators  # noqa: E402
+from warpwright.workers.inside.outputs import views_of  # noqa: E402
 from warpwright.workers.inside.settings import watch_settings  # noqa: E402
 
 SIGEV_THREAD, SIGEV_THREAD_ID = 2, 4
@@ -174,3 +179,65 @@ def test_a_handler_is_seen_whatever_it_says_of_itself() -> None:
     finally:
         signal.signal(signal.SIGUSR2, before)
     assert not changed()
+
+
+def c_library() -> ctypes.CDLL:
+    library = ctypes.CDLL(None)
+    if not hasattr(library, "mallinfo2"):
+        pytest.skip("needs glibc 2.33 or later, whose malloc tells what it has mapped")
+    return library
+
+
+MMAP_MAX, SET_TIMERSLACK, GET_TIMERSLACK = -4, 29, 30
+
+
+def test_that_large_blocks_are_mapped_no_more_is_seen() -> None:
+    """Outputs beyond 32 MiB cost no page faults then."""
+    library, changed = c_library(), watch_settings()
+    try:
+        library.mallopt(MMAP_MAX, 0)
+        assert [one for one in changed() if one.startswith("large blocks of memory are mapped: was True")]
+    finally:
+        library.mallopt(MMAP_MAX, 65536)
+    assert not changed()
+
+
+def test_that_timers_may_be_late_is_seen() -> None:
+    library, changed = c_library(), watch_settings()
+    before = library.prctl(GET_TIMERSLACK, 0, 0, 0, 0)
+    try:
+        library.prctl(SET_TIMERSLACK, 10**9, 0, 0, 0)
+        assert [one for one in changed() if one.startswith("slack of timers")]
+    finally:
+        library.prctl(SET_TIMERSLACK, before, 0, 0, 0)
+    assert not changed()
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "value"), [(torch, "default_generator", torch.Generator()), (torch, "float", torch.bfloat16), (math, "pi", 3.0)]
+)
+def test_constants_that_others_compute_with_are_watched(monkeypatch: pytest.MonkeyPatch, where: object, name: str, value: object) -> None:
+    changed = watch_constants()
+    assert not changed()
+    monkeypatch.setattr(where, name, value)
+    assert changed() == [f"{where.__name__}.{name}"]  # type: ignore[attr-defined]
+
+
+def test_pythons_generators_stay_watched_where_the_original_draws_from_torchs() -> None:
+    with generators_kept("cpu"):
+        changed = watch_generators()
+        torch.rand(1)
+        random.random()
+        assert changed(True) == ["random generator random advanced"] and not changed()
+        torch.rand(1)
+        assert not changed(True)
+        torch.rand(1)
+        assert changed() == ["random generator torch advanced"]
+
+
+def test_what_is_held_is_the_memory_and_not_the_object() -> None:
+    outputs = [torch.rand(3), (torch.rand(2), {"a": torch.rand(1), "n": 3})]
+    held, gone = views_of(outputs), weakref.ref(outputs[0])
+    place = outputs[0].data_ptr()
+    del outputs
+    assert gone() is None and held[0].data_ptr() == place and held[1][1]["n"] == 3 and type(held[1]) is tuple

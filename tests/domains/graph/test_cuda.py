@@ -153,15 +153,26 @@ def test_chunks_of_rows_follow_one_another(monkeypatch: pytest.MonkeyPatch) -> N
     check([ROWS[0], ROWS[7], ROWS[13]], (9, 70001), ("normal",))
 
 
+def text_of(function: Function, *size: int, tuning: Tuning = DEFAULT) -> str:
+    """Return the text of the one kernel that a function becomes."""
+    technique, ir = FuseCuda(tunings=(tuning,)), captured(Several([function]), torch.empty(size))
+    [text] = [node.target.text for node in technique.apply(ir, next(iter(technique.sites(ir)))).graph.nodes if isinstance(node.target, CudaKernel)]
+    return text
+
+
 def test_what_finishes_sums_that_are_read_once_is_drawn_last(monkeypatch: pytest.MonkeyPatch) -> None:
     """In chunks, half of the blocks on a GPU would wait for those that were drawn just before them. What is read again is read in chunks."""
     monkeypatch.setattr(plan, "CHUNK_BYTES", 1 << 12)
-    sums: list[Function] = [lambda x: x.sum(1), lambda x: x.amax(1) * 2, lambda x: x.square().mean((1, 2))]
-    for kernel in check(sums, (3, 1500, 40), ("normal", "offset")):
-        [items] = re.findall(r"const int step = drawn / (\d+), place", kernel.text)
-        assert kernel.generated.launch.grid == 2 * int(items) and "chunk" not in kernel.text
-    [again] = fused(captured(Several([lambda x: torch.softmax(x, 1)]), torch.randn(3, 90000, 40)))[0]
-    assert "chunk * " in again.text
+    [kernel] = check([lambda x: x.sum(1)], (3, 1500, 40), ("normal",))
+    [items] = re.findall(r"const int step = drawn / (\d+), place", kernel.text)
+    assert kernel.generated.launch.grid == 2 * int(items) and "chunk" not in kernel.text
+    assert all("chunk" not in text_of(function, 3, 90000, 40) for function in (lambda x: x.amax(1), lambda x: x.square().mean((1, 2))))
+    assert "chunk * " in text_of(lambda x: torch.softmax(x, 1), 3, 90000, 40)
+
+
+def test_more_of_a_column_may_be_read_before_it_is_used() -> None:
+    for unroll in (1, 2, 4):
+        assert f"#pragma unroll {4 * unroll}\n" in text_of(lambda x: x.sum(1), 3, 90000, 40, tuning=Tuning(unroll=unroll))
 
 
 def test_infinities_in_long_rows() -> None:

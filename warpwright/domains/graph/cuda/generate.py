@@ -388,7 +388,7 @@ class _Writer(Elements):
         start = "0" if parts == 1 else f"({kind})part * {share}"
         end = f"{shape.length}" if parts == 1 else f"{start} + {share} < {shape.length} ? {start} + {share} : {shape.length}"
         lines = [f"const {kind} stop{phase} = {'!live ? 0 : ' if guard else ''}{end};"]
-        return [*lines, "#pragma unroll 4", f"for ({kind} k = {start} + member * {shape.vector}; k < stop{phase}; k += {step}) {{"]
+        return [*lines, f"#pragma unroll {4 * shape.unroll}", f"for ({kind} k = {start} + member * {shape.vector}; k < stop{phase}; k += {step}) {{"]
 
     def _row_results(self, test: str) -> list[str]:
         rows = [v for v in self.results if not self.of_elements(v)]

@@ -54,7 +54,8 @@ class Tuning:
     vector: int = 4
     """Floats that a thread reads at once, at most."""
     unroll: int = 1
-    """Vectors of a thread in a flat kernel; elsewhere a thread takes about 8 elements of a short row, and 16 of a part of a long one, times this."""
+    """Vectors of a thread in a flat kernel; elsewhere a thread takes about 8 elements of a short row, and 16 of a part of a long one, times this.
+    Of a long column it reads four elements, times this, before it uses the first: with four a multiprocessor has 32 KB on their way."""
 
 
 DEFAULT = Tuning()
@@ -263,7 +264,7 @@ def _columns(layout: Layout, tuning: Tuning, phases: int) -> Plan:
         block = max(block, 32 * group)
     if phases == 1 and units >= THREADS:
         group = 1  # nothing is read again, and each thread has a column for itself
-    whole = Plan("columns", block, 1, group, -(-length // group), 1, units, length)
+    whole = Plan("columns", block, 1, group, -(-length // group), 1, units, length, tuning.unroll)
     if whole.items <= 32 or (phases == 1 and length <= 128):
         return whole
     return _parts(replace(whole, items=0), tuning.unroll, phases)
