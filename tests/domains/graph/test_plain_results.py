@@ -74,6 +74,17 @@ def test_what_is_no_plain_object_is_refused() -> None:
             results.flatten(item, [])
 
 
+def test_an_object_in_two_places_or_within_itself_is_refused() -> None:
+    """It was made twice, so that who wrote to one of them did not write to the other; and without end."""
+    tensor = torch.ones(3)
+    once, within, in_list = (argparse.Namespace(keys=tensor) for _ in range(3))
+    within.me, in_list.layers = within, {0: [in_list]}
+    for item in (argparse.Namespace(layers=[once, once]), (once, {"cache": once}), within, in_list):
+        with pytest.raises(CaptureError, match="one Namespace in two places, or within itself"):
+            results.flatten(item, [])
+    results.flatten((once, argparse.Namespace(keys=tensor), argparse.Namespace(keys=tensor)), [])
+
+
 def test_a_device_needs_a_tensor_beside_it() -> None:
     with pytest.raises(CaptureError, match="without a tensor"):
         results.flatten(argparse.Namespace(device=torch.device("cpu")), [])

@@ -102,25 +102,30 @@ class Built:
         return f"from {self.kind.__module__} import {self.kind.__name__} as {self.name}"
 
 
-def flatten(item: Any, leaves: list[Any]) -> Any:
-    """Append the tensors and plain values of a result to `leaves`, and return its structure with their indices. CaptureError for other objects."""
+def flatten(item: Any, leaves: list[Any], seen: dict[int, Any] | None = None) -> Any:
+    """Append the tensors and plain values of a result to `leaves`, and return its structure with their indices. CaptureError for other objects, and
+    for a plain object in two places or within itself: each would be made anew. `seen`: those so far, by their id."""
+    seen = {} if seen is None else seen
     if item is None or isinstance(item, torch.Tensor | bool | int | float | str | torch.SymInt):
         leaves.append(item)
         return len(leaves) - 1
     kind = type(item)
     if kind in (tuple, list):
-        return kind(flatten(child, leaves) for child in item)
+        return kind(flatten(child, leaves, seen) for child in item)
     if kind is dict:
-        return {name: flatten(child, leaves) for name, child in item.items()}
+        return {name: flatten(child, leaves, seen) for name, child in item.items()}
     form, parts = _parts(item)
     if "." in kind.__qualname__:
         raise CaptureError(f"the result is a {kind.__qualname__}, a class inside another or a function: define it at the top of its file")
     if form == "state":
-        return Built(kind, form, _state(parts, leaves))
-    return Built(kind, form, tuple((name, flatten(child, leaves)) for name, child in parts))
+        if id(item) in seen:
+            raise CaptureError(f"the result holds one {kind.__qualname__} in two places, or within itself: return it once")
+        seen[id(item)] = item
+        return Built(kind, form, _state(parts, leaves, seen))
+    return Built(kind, form, tuple((name, flatten(child, leaves, seen)) for name, child in parts))
 
 
-def _state(parts: list[tuple[Any, Any]], leaves: list[Any]) -> tuple[tuple[Any, Any], ...]:
+def _state(parts: list[tuple[Any, Any]], leaves: list[Any], seen: dict[int, Any]) -> tuple[tuple[Any, Any], ...]:
     """Flatten the attributes of a plain object: those that `flatten` does not know are constants, and a device is that of its first tensor."""
     made: dict[str, Any] = {}
     first = len(leaves)
@@ -128,7 +133,7 @@ def _state(parts: list[tuple[Any, Any]], leaves: list[Any]) -> tuple[tuple[Any, 
         if isinstance(child, torch.device):
             continue
         if isinstance(child, str) or not constant(child, torch):
-            made[name] = {inner: flatten(item, leaves) for inner, item in child.items()} if type(child) is dict else flatten(child, leaves)
+            made[name] = flatten(child, leaves, seen)
         else:
             made[name] = Constant(child)
     tensor = next((place for place in range(first, len(leaves)) if isinstance(leaves[place], torch.Tensor)), None)
