@@ -10,8 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from warpwright.base import Case
+from warpwright.base import Case, to_json
 from warpwright.tasks import taskfile
+from warpwright.verifier.judge.judge_worker import JudgeWorker
 from warpwright.verifier.judge.judgement import Judgement, judge_leaf
 from warpwright.verifier.judge.original import tf32
 from warpwright.verifier.judge.original.answers import Answer
@@ -225,3 +226,46 @@ def test_rounding_is_the_nearest_of_eleven_digits(one: float, other: float) -> N
         assert abs(first - one) <= 2.0**-11 * abs(one)
     if one <= other:
         assert first <= second
+
+
+CANCELLING = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Conv2d(8, 6, 3, bias=False)
+
+    def forward(self, x):
+        weight = self.layer.weight
+        return nn.functional.conv2d(x, weight - weight.mean((1, 2, 3), keepdim=True))
+
+
+def get_inputs():
+    return [3 + 0.003 * torch.randn(4, 8, 12, 12)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_whether_a_case_is_sound_is_known_only_with_the_rounded_run(tmp_path: Path) -> None:
+    """The original's own float32 may be right to four digits where rounded operands, which its flags permit, leave none: such a case is not used.
+
+    So the rounded run cannot wait until an output would be refused without it: what is asked first of nearly every case is whether it is sound.
+    """
+    file = tmp_path / "task.py"
+    file.write_text(CANCELLING)
+    judge = JudgeWorker({"device": "cpu", "exchange": str(tmp_path), "isolation": []})
+    seen = {}
+    for permits in (True, False):
+        judge.open(to_json(taskfile.describe(file)), "5eed5", False)
+        made = judge._original
+        made.forget()
+        made.worked_out.clear()
+        made.may_use_tf32 = permits
+        seen[permits] = judge.viable({"name": "nominal", "seed": 7, "params": {}}, 0)["problem"]
+    assert seen == {True: "the original is itself off by more than 1 % on it", False: ""}

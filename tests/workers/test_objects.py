@@ -15,7 +15,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from warpwright.workers.tensors import answer, exchange  # noqa: E402
-from warpwright.workers.tensors.objects import Named, kinds_of, state_of, taker  # noqa: E402
+from warpwright.workers.tensors.objects import Named, constant, kinds_of, state_of, taker  # noqa: E402
 
 
 @dataclass
@@ -168,6 +168,25 @@ def test_a_class_that_says_to_be_another_is_not_taken_for_it() -> None:
     other = type("Plain", (), {"__module__": Plain.__module__})
     assert taker()(argparse.Namespace(kind=other)) == ("Namespace", {"kind": other})
     assert "type" in exchange.foreign(answer.read(answer.describer()(argparse.Namespace(kind=other))))
+
+
+class Changing(type):
+    """Says the truth to those who look, and another thing to who writes it down."""
+
+    asked = 0
+
+    @property
+    def __module__(cls) -> str:  # type: ignore[override]
+        Changing.asked += 1
+        return __name__ if Changing.asked < 2 else "torch"
+
+
+def test_a_class_is_known_by_what_type_says_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a class was taken for torch.Size that had said first where it is found."""
+    other = Changing("Size", (), {})
+    monkeypatch.setattr(sys.modules[__name__], "Size", other, raising=False)
+    assert constant(other, torch) == f"{__name__}.Size" and not Changing.asked
+    assert constant(torch.nn.Linear, torch) == "torch.nn.modules.linear.Linear" and constant(int, torch) == "builtins.int"
 
 
 def test_a_plain_object_of_a_script_is_refused() -> None:

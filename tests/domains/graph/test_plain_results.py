@@ -76,6 +76,17 @@ def test_what_is_no_plain_object_is_refused() -> None:
             results.flatten(item, [])
 
 
+def test_an_object_within_itself_is_refused_and_one_in_two_places_is_not() -> None:
+    tensor = torch.ones(3)
+    once, within, in_list = (argparse.Namespace(keys=tensor) for _ in range(3))
+    within.me, in_list.layers = within, {0: [in_list]}
+    for item in (within, in_list):
+        with pytest.raises(CaptureError, match="the result holds a Namespace that holds itself"):
+            results.flatten(item, [])
+    for item in (argparse.Namespace(layers=[once, once]), (once, {"cache": once}), (once, argparse.Namespace(keys=tensor))):
+        results.flatten(item, [])
+
+
 def test_a_device_needs_a_tensor_beside_it() -> None:
     with pytest.raises(CaptureError, match="without a tensor"):
         results.flatten(argparse.Namespace(device=torch.device("cpu")), [])

@@ -41,6 +41,9 @@ HEAP_TYPE = 1 << 9
 REDUCED = ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__copy__", "__deepcopy__", "__getnewargs__", "__getnewargs_ex__")
 """Methods by which a class says itself what it consists of: then its `__dict__` is not all, or not what is copied."""
 
+MODULE_OF, NAME_OF = (type.__dict__[name].__get__ for name in ("__module__", "__qualname__"))
+"""What `type` itself says of a class."""
+
 Taken = tuple[str, dict[str, Any]]
 
 
@@ -151,10 +154,11 @@ def constant(item: Any, torch: Any) -> str:
         return str(item.type)
     if not isinstance(item, type):
         return ""
-    there: object = getattr(sys.modules.get(item.__module__), item.__qualname__, None)
-    if there is not item:
-        return ""  # a class that says to be another is none of these
-    return f"{item.__module__}.{item.__qualname__}"
+    module, name = MODULE_OF(item), NAME_OF(item)  # a metaclass may answer one thing to one who asks and another to the next
+    if type(module) is not str or type(name) is not str:
+        return ""
+    there: object = getattr(sys.modules.get(module), name, None)
+    return f"{module}.{name}" if there is item else ""  # a class that says to be another is none of these
 
 
 class Named(dict[str, Any]):
