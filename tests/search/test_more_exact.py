@@ -83,3 +83,30 @@ def test_the_next_precision_of_a_wrong_kernel_comes_next() -> None:
         seen[type(evaluator)] = [set(record.candidate.source.text.split()) for record in outcome.records[1:]]
     assert seen[Halves] == [{"collapse", "half", "graph"}, {"collapse", "float32", "graph"}]
     assert seen[Toy] == [{"collapse", "half", "graph"}, {"collapse", "half"}], "where it is right, another program of the same precision"
+
+
+@dataclass(frozen=True)
+class Settled(Step):
+    """Goes with whatever it is legal after, so that nothing is tried without it."""
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(self.legality, settled=True)
+
+
+class Folded(Toy):
+    """Whatever is folded does not run."""
+
+    def record(self, candidate: Candidate) -> Record:
+        made = super().record(candidate)
+        if "fold" not in candidate.source.text.split():
+            return made
+        return replace(made, status="crashed", verdict=Verdict(False, "crashed"), measurement=None)
+
+
+def test_where_a_settled_action_fails_what_it_was_put_on_comes_next():
+    schedules = (Step(f"schedule{number}", "S", 1.0) for number in range(20))
+    space = toy((Step("collapse", "E", 3.0), Settled("fold", "P", 1.3, after=("collapse",)), *schedules))
+    first, second = optimize(TASK, space, Folded(), "ladder", Budget(None, proposals=2)).records[1:]
+    assert first.candidate.source.text.split() == ["collapse", "fold"]
+    assert second.candidate.source.text.split() == ["collapse"] and second.speedup == 3.0

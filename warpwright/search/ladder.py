@@ -59,7 +59,8 @@ def _rewrites(moves: Moves, batch: int) -> Rung:
 
 
 def _asked(moves: Moves, rungs: list[Recipe], batch: int) -> Generator[list[Recipe], list[Record], tuple[list[Recipe], list[Record]]]:
-    """Propose the rungs; where one is wrong, computed more exactly it comes next. Return what was proposed, and the records."""
+    """Propose the rungs; where one is wrong, computed more exactly it comes next, and where one fails that ends with a settled action, it comes next
+    without that. Return what was proposed, and the records."""
     waiting, asked, records = list(rungs), list[Recipe](), list[Record]()
     while waiting:
         now, waiting = waiting[:batch], waiting[batch:]
@@ -67,7 +68,9 @@ def _asked(moves: Moves, rungs: list[Recipe], batch: int) -> Generator[list[Reci
         asked, records = [*asked, *now], [*records, *answers]
         wrong = [recipe for recipe, record in zip(now, answers, strict=True) if record.status == "wrong"]
         exact = [longer for recipe in wrong for longer in exactly(moves, recipe)]
-        waiting = [recipe for recipe in distinct([*exact, *waiting]) if recipe not in asked]
+        failed = [recipe for recipe, record in zip(now, answers, strict=True) if not record.speedup]
+        shorter = [recipe[:-1] for recipe in failed if len(recipe) > 1 and moves.space.traits(recipe[-1]).settled]
+        waiting = [recipe for recipe in distinct([*exact, *shorter, *waiting]) if recipe not in asked]
     return asked, records
 
 

@@ -59,6 +59,8 @@ def test_blocks_that_wait_for_one_another_end(blocks: int) -> None:
         ("do { i = 1; } while (i > 1); while (i);", 0),
         ("int s; do { s = atomicAdd(f, 0); } while (s == 0);", 1),
         ("int s = 0; while (s == 0) s = __ldcg(f);", 1),
+        ("volatile int* v = f; int s; while ((s = v[i]) == 0) {}", 1),
+        ("while (atomicAdd(f, 0) == 0 && i++ < 9) {}", 0),
         ("int s = 0; while (s == 0) s = f[i];", 0),
     ],
 )

@@ -131,8 +131,9 @@ def _waits(tokens: Sequence[Token], loop: _Loop, volatile: frozenset[str]) -> bo
 
 
 def _read_in(tokens: Sequence[Token], low: int, high: int, volatile: frozenset[str]) -> bool:
-    """Is there a read of what others may write, by a volatile place or an operation that changes nothing, and no assignment?"""
-    if any(tokens[at].text in ("=", "++", "--", "+=", "-=") for at in range(low, high)):
+    """Is there a read of what others may write, by a volatile place or an operation that changes nothing, and no change but `(v = read)`?"""
+    changes = (at for at in range(low, high) if tokens[at].text in ("=", "++", "--", "+=", "-="))
+    if any(tokens[at].text != "=" or tokens[at - 1].kind != "word" or tokens[at - 2].text != "(" for at in changes):
         return False
     return any(tokens[at].text in _LOADS or tokens[at].text in volatile or _reads(tokens, at) for at in range(low, high))
 
