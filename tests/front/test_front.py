@@ -7,6 +7,7 @@ import logging
 import pickle
 import subprocess
 import sys
+import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -463,7 +464,7 @@ def test_a_model_that_holds_a_lambda_is_saved_as_its_graph(tmp_path: Path) -> No
     names = taskfile.run_text(taskfile.source_text(taskfile.describe(tmp_path / "held.pt")), "held.py", "held")
     torch.testing.assert_close(names.Model()(given), model(given))
     with pytest.raises(TaskError, match="cannot be saved"):
-        saved_module.write(model, (lambda x: x,), tmp_path / "input.pt")
+        saved_module.write(model, (threading.Lock(),), tmp_path / "input.pt")
 
 
 class Choosing(torch.nn.Module):

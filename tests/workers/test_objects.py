@@ -201,3 +201,10 @@ def test_both_descriptions_of_a_plain_object_tell_the_same() -> None:
     described = exchange.decode(answer.read(answer.describer()(value)), plain_tensor)
     assert described == exchange.decode(exchange.encode(value, plain_tensor), plain_tensor)
     assert list(kinds_of(described)) == list(kinds_of(value)) and len(list(kinds_of(value))) == 2
+
+
+def test_tensors_of_results_are_found_in_objects() -> None:
+    a, b, c, d = (torch.rand(2) for _ in range(4))
+    found = exchange.tensors_in([torch.distributions.Normal(a, b + 1.0), {"x": (c, 1)}, Plain(d, [None])])
+    assert found[0] is a or torch.equal(found[0], a)
+    assert len(found) == 4 and found[2] is c and found[3] is d

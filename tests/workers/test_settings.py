@@ -26,7 +26,7 @@ torch = pytest.importorskip("torch")
 from warpwright.workers.inside.construction import generators_kept  # noqa: E402
 from warpwright.workers.inside.integrity import HARNESS, _holders, watch_constants, watch_generators  # noqa: E402
 from warpwright.workers.inside.outputs import views_of  # noqa: E402
-from warpwright.workers.inside.settings import watch_settings  # noqa: E402
+from warpwright.workers.inside.settings import _Mallinfo, watch_settings  # noqa: E402
 
 SIGEV_THREAD, SIGEV_THREAD_ID = 2, 4
 TIMER_CREATE, TIMER_DELETE = (222, 226) if platform.machine() == "x86_64" else (107, 111)
@@ -200,6 +200,23 @@ def test_that_large_blocks_are_mapped_no_more_is_seen() -> None:
     finally:
         library.mallopt(MMAP_MAX, 65536)
     assert not changed()
+
+
+def test_that_large_blocks_lie_free_is_no_change() -> None:
+    """Blocks below 32 MiB that were freed side by side are one from which glibc takes what it would have mapped else."""
+    library, changed = c_library(), watch_settings()
+    library.mallinfo2.restype = _Mallinfo
+    library.malloc.restype, library.malloc.argtypes, library.free.argtypes = ctypes.c_void_p, [ctypes.c_size_t], [ctypes.c_void_p]
+    library.mallopt(MMAP_MAX, 0)  # from the heap, wherever the threshold is now
+    *blocks, behind = [library.malloc(30 << 20) for _ in range(5)]  # what is behind keeps them from going back to the system
+    library.mallopt(MMAP_MAX, 65536)
+    for block in blocks:
+        library.free(block)
+    try:
+        assert library.mallinfo2().fordblks >= 4 * (30 << 20)
+        assert not changed()
+    finally:
+        library.free(behind)
 
 
 def test_that_timers_may_be_late_is_seen() -> None:

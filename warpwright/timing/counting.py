@@ -20,6 +20,7 @@ from warpwright.base import Task
 from warpwright.tasks.mode import Mode
 from warpwright.tasks.taskfile import call, load
 from warpwright.timing.rates import Work
+from warpwright.workers.tensors.exchange import tensors_in
 
 
 @dataclass
@@ -79,7 +80,7 @@ def count_model(model: torch.nn.Module, inputs: Sequence[Any], run: Callable[[],
     own = [recorder.values[id(tensor)] for tensor in input_tensors]
     with torch.no_grad(), torch.device("meta"), recorder:
         result = run() if run else model(*inputs)
-    results = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+    results = tensors_in(result)
     written = _outputs(recorder, results, {_storage(tensor) for tensor in input_tensors})
     _propagate(recorder.calls)
     read = 0 if recorder.tangled else sum(math.floor(value.needed * _bytes(value.tensor)) for value in _distinct(own))

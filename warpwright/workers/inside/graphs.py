@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import torch
 
 from warpwright.timing.capturing import _recording as recording
+from warpwright.workers.tensors.exchange import tensors_in
 
 WARM_UP = 2
 """Calls before the capture: libraries make their handles and workspaces in the first."""
@@ -46,10 +47,8 @@ class Graph:
 
     def poison(self) -> None:
         """Overwrite the outputs, so that none of the last launch can pass for one of the next."""
-        from torch.utils._pytree import tree_leaves
-
-        for leaf in tree_leaves(self.outputs):
-            if isinstance(leaf, torch.Tensor) and leaf.is_cuda:
+        for leaf in tensors_in(self.outputs):
+            if leaf.is_cuda:
                 leaf.view(torch.uint8).fill_(0xFF) if leaf.is_contiguous() else leaf.zero_()
 
     def launch(self) -> list[Any]:

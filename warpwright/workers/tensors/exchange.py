@@ -362,6 +362,13 @@ def encode(value: Any, tensor: Callable[[Any], Any], trusted: bool = False) -> A
     return {"object": {"kind": taken[0], "items": encode(taken[1], tensor)}}
 
 
+def tensors_in(value: Any) -> list[Any]:
+    """Return the tensors of a program's outputs, also those that plain objects and dataclasses hold."""
+    found: list[Any] = []
+    encode(value, found.append)
+    return found
+
+
 def decode(data: Any, tensor: Callable[[Any], Any], trusted: bool = False) -> Any:
     """Return the value that `encode` wrote; `tensor(payload)` makes its tensors. Pickles are read only if `trusted`."""
     if not isinstance(data, dict) or len(data) != 1:
