@@ -265,9 +265,11 @@ def test_tiers_and_reasons_are_told() -> None:
     text = """
     __global__ void plain(float* x) { x[threadIdx.x] = 1.f; }
     __global__ void calls(int* x) { atomicAdd(x, 1); }
-    __global__ void old(volatile float* x) { volatile __shared__ float s[64]; s[threadIdx.x] = x[0]; while (s[1] > 0) {} x[threadIdx.x] = s[1]; }
+    __global__ void old(volatile float* x) { volatile __shared__ float s[64]; s[threadIdx.x] = x[0]; while (s[1] > 0) s[1] -= 1; x[0] = s[1]; }
+    __global__ void idle(volatile float* x) { volatile __shared__ float s[64]; s[threadIdx.x] = x[0]; while (s[1] > 0) {} x[threadIdx.x] = s[1]; }
     """
     told = transpile.compile_text(text).kernels
     assert (told["plain"].tier, told["plain"].reason) == ("vectors", "")
     assert told["calls"].tier == "loops" and "atomicAdd" in told["calls"].reason
     assert told["old"].tier == "fibers" and "line 4" in told["old"].reason and "lockstep" in told["old"].reason
+    assert told["idle"].tier == "fibers" and told["idle"].reason == "line 5: it waits for what another thread writes"

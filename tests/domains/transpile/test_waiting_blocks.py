@@ -30,7 +30,7 @@ __global__ void in_turn(int tasks, int* flags, int* sum, int* order) {
 @pytest.mark.parametrize("blocks", [1, 4])
 def test_blocks_that_wait_for_one_another_end(blocks: int) -> None:
     program = transpile.compile_text(KERNEL)
-    assert program.kernels["in_turn"].tier == "fibers" and program.kernels["in_turn"].reason.endswith("it waits for what another block writes")
+    assert program.kernels["in_turn"].tier == "fibers" and program.kernels["in_turn"].reason.endswith("it waits for what another thread writes")
     tasks = 21
     flags, total, order = np.zeros(tasks + 1, np.int32), np.zeros(1, np.int32), np.full(tasks, -1, np.int32)
     flags[0] = 1

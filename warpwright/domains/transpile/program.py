@@ -282,7 +282,7 @@ def _in_loops(
     if parsed is None:
         raise DoesNotApply(line, "the parser does not show this kernel")
     if waiting.waits(source, kernel):
-        raise DoesNotApply(line, "it waits for what another block writes")
+        raise DoesNotApply(line, "it waits for what another thread writes")
     if thread := methods.used(source.text[kernel.start : kernel.end]):
         raise DoesNotApply(line, f"methods of {thread} ask for the thread or synchronise")
     if taken := methods.taken(kernel, source.text[kernel.head_end : kernel.end], parsed, device.own):
