@@ -97,7 +97,7 @@ def test_draws_from_the_generator_of_a_device_are_seen(tmp_path: Path, second_de
     original, facts = opened(task_of(tmp_path, body))
     assert facts["random"] and original.draws.matter and not original.random
     answer, before = original.answer(FIRST, 0), second_device.get_state()
-    generators.seed_all(original.draws.seed_of(FIRST) or 0)
+    generators.begin_at(original.draws.seed_of(FIRST) or 0)
     seen = original.inputs(FIRST)[0] + torch.randn(4, 32, generator=second_device)
     assert float((seen - answer.leaves[0].exact).abs().max()) < 1e-6
     with generators.seeded(5):
@@ -128,7 +128,7 @@ def test_a_worker_asks_no_names_that_a_program_may_give_to_others(monkeypatch: p
     monkeypatch.setattr(torch.cuda, "_initialized", Ear())
     monkeypatch.setattr(torch.cuda, "default_generators", (Ear(),))
     monkeypatch.setattr(torch, "default_generator", Ear())
-    generators.seed_all(14, noted)
+    generators.begin_at(14, noted)
     assert len(generators.states(noted)) == 1 and not told
     assert noted[0].initial_seed() == 7
 
@@ -138,7 +138,7 @@ def test_other_draws_are_later_ones_of_the_same_seed(tmp_path: Path) -> None:
     draws = opened(task_of(tmp_path, DRAWING[0]))[0].draws
     generator = torch.Generator()
     for case in (FIRST, with_draw(FIRST, Draw(drawn=1))):
-        generators.seed_all(draws.seed_of(case) or 0, [generator])
+        generators.begin_at(draws.seed_of(case) or 0, [generator])
         assert generator.initial_seed() == (draws.seed_of(FIRST) or 0) >> 1
     later = torch.rand(3, generator=generator)
     generator.manual_seed(generator.initial_seed())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,28 +35,23 @@ class Host:
         return 5e-5 + stolen + (3e-3 if self.own and self.random.random() < self.works else 0.0)
 
 
-def suspected(host: Host) -> bool:
-    """Whether some checked call of an audit, made several times, is followed by work each time."""
+def suspicions(host: Host) -> Iterator[None]:
+    """Yield once for each checked call of an audit, made several times, that is followed by work each time."""
     for _ in range(CALLS):
         for _ in range(SETTLE_TRIES):
             host.call()
             if not aftermath.worked_on(host):  # type: ignore[arg-type]
                 break
         else:
-            return True
-    return False
+            yield
+
+
+def suspected(host: Host) -> bool:
+    return any(True for _ in suspicions(host))
 
 
 def refused(host: Host) -> bool:
-    for _ in range(CALLS):
-        for _ in range(SETTLE_TRIES):
-            host.call()
-            if not aftermath.worked_on(host):  # type: ignore[arg-type]
-                break
-        else:
-            if aftermath.works_on(host, host.call):  # type: ignore[arg-type]
-                return True
-    return False
+    return any(aftermath.works_on(host, host.call) for _ in suspicions(host))  # type: ignore[arg-type]
 
 
 @pytest.fixture(autouse=True)

@@ -50,7 +50,7 @@ def states_of_python() -> dict[str, Any]:
     return {"random": random.getstate(), **({"numpy": repr(of_numpy.get_state())} if of_numpy else {})}
 
 
-def seed_all(draws: int, noted: Sequence[torch.Generator] | None = None) -> None:
+def begin_at(draws: int, noted: Sequence[torch.Generator] | None = None) -> None:
     """Have all of them, or those noted, begin at a place: half of it is a seed, and where it is odd, some numbers of that seed are drawn already.
 
     (A user seeds once and calls on and on, so that no program may go by the seed alone, which a generator tells.)
@@ -71,9 +71,9 @@ def seed_anew() -> None:
 
 @contextmanager
 def seeded(draws: int) -> Iterator[None]:
-    """Inside, all of them begin at a place (`seed_all`); afterwards they are where they were."""
+    """Inside, all of them begin at a place (`begin_at`); afterwards they are where they were."""
     kept = [(generator, generator.get_state()) for generator in default_generators()]
-    seed_all(draws)
+    begin_at(draws)
     try:
         yield
     finally:

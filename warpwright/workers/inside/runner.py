@@ -26,7 +26,7 @@ from warpwright.workers.inside import waiting
 from warpwright.workers.inside.channel import serve_requests, short_traceback
 from warpwright.workers.inside.construction import Program, generators_kept, imported, written
 from warpwright.workers.inside.device import device_failure
-from warpwright.workers.inside.generators import marks, of_process, seed_all, seed_anew
+from warpwright.workers.inside.generators import begin_at, marks, of_process, seed_anew
 from warpwright.workers.inside.graphs import Graph
 from warpwright.workers.inside.integrity import Watch
 from warpwright.workers.inside.memory import cache_bytes, malloc_options, poison_cuda
@@ -257,7 +257,7 @@ class Runner:
         if flush:
             self._flush()
         if draws is not None:
-            seed_all(draws, self.generators)
+            begin_at(draws, self.generators)
         self.synchronize()
         placed: list[torch.Tensor] = []
         exchange.encode(self.inputs, placed.append)
