@@ -29,6 +29,7 @@ GOLDEN = Path(__file__).parent / "golden"
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of these tests."""
     parser.addoption("--update-golden", action="store_true", help="write the golden texts instead of comparing with them")
+    parser.addoption("--seed", type=int, default=0, help="what tests draw, and the weights that their files draw when they are read, begin at this seed")
     parser.addoption("--as-shipped", action="store_true", help="compile kernels with the flags that users get, which takes long")
 
 
@@ -136,6 +137,25 @@ def pytest_collection() -> Iterator[object]:
         return (yield)
 
 
+def seed(config: pytest.Config) -> None:
+    """Begin all that tests draw at --seed. Unseeded, torch begins elsewhere in each process."""
+    import numpy as np
+    import torch
+
+    number = config.getoption("--seed")
+    random.seed(number)
+    np.random.seed(number)
+    torch.manual_seed(number)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[object]:
+    """Seed what a test file draws while it is read, the weights of its modules above all: a bound once met them in some runs and not in others."""
+    if isinstance(collector, pytest.Module):
+        seed(collector.config)
+    return (yield)
+
+
 BY_ONE_JUDGE = ("test_cheat_is_rejected", "test_honest_candidate_passes")
 """Tests of test_cheats.py whose programs are judged by a judge of their task, which takes up to 3 s of the processor's time to come up."""
 
@@ -150,10 +170,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Seed what a test draws, whichever tests its process ran before; skip what needs a GPU where there is none."""
-    random.seed(0)
-    for library, seed in (("numpy.random", "seed"), ("torch", "manual_seed")):
-        if module := sys.modules.get(library):
-            getattr(module, seed)(0)
+    seed(item.config)
     if item.get_closest_marker("cuda"):
         import torch
 

@@ -64,12 +64,15 @@ class Lines(nn.Module):
 
 
 class Groups(nn.Module):
-    """A transposed one in groups, and one that is not."""
+    """A transposed one in groups, and one that is not.
+
+    The first has no bias: with it, inputs near zero leave the second 24 different operands, and how well 24 numbers round is chance (0.8 to 1.8 of TF32's).
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.then = nn.Conv2d(24, 16, 3, groups=2)
-        self.conv = nn.ConvTranspose2d(16, 24, (3, 5), stride=(2, 3), padding=(1, 2), dilation=(2, 1), output_padding=(1, 0), groups=4)
+        self.conv = nn.ConvTranspose2d(16, 24, (3, 5), stride=(2, 3), padding=(1, 2), dilation=(2, 1), output_padding=(1, 0), groups=4, bias=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.then(self.conv(x)) + 1
