@@ -29,7 +29,7 @@ GOLDEN = Path(__file__).parent / "golden"
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of these tests."""
     parser.addoption("--update-golden", action="store_true", help="write the golden texts instead of comparing with them")
-    parser.addoption("--seed", type=int, default=0, help="what tests draw, and the weights that their files draw when they are read, begin at this seed")
+    parser.addoption("--seed", type=int, default=0, help="where what tests draw begins, and what their files draw when they are read")
     parser.addoption("--as-shipped", action="store_true", help="compile kernels with the flags that users get, which takes long")
 
 

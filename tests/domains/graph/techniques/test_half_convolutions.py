@@ -66,7 +66,8 @@ class Lines(nn.Module):
 class Groups(nn.Module):
     """A transposed one in groups, and one that is not.
 
-    The first has no bias: with it, inputs near zero leave the second 24 different operands, and how well 24 numbers round is chance (0.8 to 1.8 of TF32's).
+    The first has no bias: with it, inputs near zero leave the second 24 different operands, and how well 24 numbers round is chance: 0.8 to 1.8 times
+    TF32's error.
     """
 
     def __init__(self) -> None:
