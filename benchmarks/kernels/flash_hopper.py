@@ -11,6 +11,8 @@ those of FlashAttention 3's figures (arXiv 2407.08608: 16,384 rows in all, 2,048
 from __future__ import annotations
 
 import argparse
+import multiprocessing
+import os
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -58,6 +60,8 @@ def ways(case: Case, which: str) -> list[Shape]:
     if which == "chosen":
         return [first]
     alone = first._replace(turns=not first.turns)
+    if first.used not in (64, 128, 256):
+        return [first, first._replace(used=first.d)]
     if case.d <= 64:
         more = [first._replace(keys=96), first._replace(consumers=2), first._replace(consumers=2, keys=192), first._replace(stages=3)]
     elif case.d <= 128:
@@ -82,17 +86,25 @@ def main() -> None:
     parser.add_argument("--cases", default="", help="parts of names, divided by |")
     parser.add_argument("--ways", default="chosen", choices=("chosen", "all"))
     parser.add_argument("--seconds", type=float, default=60.0, help="no case is begun after that many")
+    parser.add_argument("--jobs", type=int, default=min(15, os.cpu_count() or 1))
     parser.add_argument("--watchdog", action="store_true")
     parser.add_argument("--dry", action="store_true")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     start, names = time.monotonic(), cases_of(CASES, options)
+    shapes = {shape._replace(watchdog=options.watchdog): None for name in names for shape in ways(CASES[name], options.ways)}
+    with multiprocessing.get_context("fork").Pool(options.jobs) as pool:  # before this process has a GPU
+        for shape, size in zip(shapes, pool.imap(_compiled, shapes), strict=True):
+            if options.dry:
+                print(f"{shape}: {size} bytes of machine code", flush=True)
+    print(f"compiled in {time.monotonic() - start:.1f} s", flush=True)
     if options.dry:
-        for shape in dict.fromkeys(shape for name in names for shape in ways(CASES[name], options.ways)):
-            code = driver.machine_code(shape.source(), "90a", shape.defines())
-            print(f"{shape}: {len(code)} bytes of machine code", flush=True)
         return
     run([({"case": name}, partial(_rows, name, options)) for name in names], options.out, options.seconds - (time.monotonic() - start))
+
+
+def _compiled(shape: Shape) -> int:
+    return len(driver.machine_code(shape.source(), "90a", shape.defines()))
 
 
 def _rows(name: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]:

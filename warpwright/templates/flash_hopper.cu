@@ -7,7 +7,8 @@
 //      the softmax of the new scores runs beside the second); warpgroups take turns at the tensor cores (TURNS), so that one's softmax runs beside
 //      another's products. The weights stay in registers. Blocks stay resident and walk over the tiles of rows.
 //
-// Parameters (macros): D = 64 | 128 | 192 | 256 numbers a head (of heads with fewer the rest is loaded as zeros); BN keys a tile, a multiple of 16;
+// Parameters (macros): D = 64 | 128 | 192 | 256 numbers a head, of which USED, a multiple of 16, are multiplied (what a head has fewer is loaded as
+//   zeros); BN keys a tile, a multiple of 16;
 //   CONSUMERS = 2 | 3; STAGES tiles of keys, and of values, in flight; CAUSAL; TURNS; HALF: float16, else bfloat16; PRODUCER_REGISTERS,
 //   CONSUMER_REGISTERS: what setmaxnreg leaves and gives; WATCHDOG as in hopper.h.
 // Shared memory: (64 CONSUMERS + 2 STAGES BN) D 2 bytes, at most 227 KB, and 1,024 to align it.
@@ -21,9 +22,10 @@
 
 #include "hopper.h"
 
-constexpr int BM = 64 * CONSUMERS, PANELS = D / 64, SUMS = D / 2, SCORES = BN / 2;
+constexpr int BM = 64 * CONSUMERS, PANELS = D / 64, SUMS = USED / 2, SCORES = BN / 2;
 constexpr u32 PANEL_Q = BM * 128, PANEL = BN * 128, Q_BYTES = PANELS * PANEL_Q, TILE_BYTES = PANELS * PANEL;
 constexpr int CONSUMER_WARPS = 4 * CONSUMERS;
+constexpr bool WIDE = D > 128;  // the sums so far are scaled beside the product with keys: without turns nothing else runs beside that
 #define NEVER __int_as_float(0xFF800000)  // -Inf
 
 // ---- the walk over tiles of rows ------------------------------------------------------------------------------------------------------------------
@@ -105,27 +107,32 @@ __device__ __forceinline__ void hide(float (&s)[SCORES], const int (&left)[2]) {
         if (i / 4 * 8 + i % 2 >= left[i / 2 % 2]) s[i] = NEVER;
 }
 
-// Turn scores into weights exp2(scale (s - top)), and bring `top` and `sum` up to date; the sums so far are to be multiplied with `decay`.
+// Turn scores into weights exp2(scale (s - top)), and bring `top` and `sum` up to date; the sums so far are to be multiplied with `decay`. Both rows
+// step by step, so that the shuffles of one run beside the other's.
 __device__ __forceinline__ void soften(float (&s)[SCORES], float (&top)[2], float (&sum)[2], float (&decay)[2], float scale) {
+    float largest[2] = {top[0], top[1]}, shift[2], more[2] = {0.0f, 0.0f};
+#pragma unroll
+    for (int i = 0; i < SCORES; i += 2) largest[i / 2 % 2] = fmaxf(largest[i / 2 % 2], fmaxf(s[i], s[i + 1]));
+#pragma unroll
+    for (int step = 1; step < 4; step *= 2) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) largest[half] = fmaxf(largest[half], __shfl_xor_sync(0xFFFFFFFFu, largest[half], step));
+    }
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-        float largest = top[half];
-#pragma unroll
-        for (int i = 2 * half; i < SCORES; i += 4) largest = fmaxf(largest, fmaxf(s[i], s[i + 1]));
-        largest = fmaxf(largest, __shfl_xor_sync(0xFFFFFFFFu, largest, 1));
-        largest = fmaxf(largest, __shfl_xor_sync(0xFFFFFFFFu, largest, 2));
-        const float shift = largest == NEVER ? 0.0f : largest * scale;  // a row that has seen none of its keys yet
-        decay[half] = power_of_two(top[half] * scale - shift);
-        top[half] = largest;
-        float more = 0.0f;
-#pragma unroll
-        for (int i = 2 * half; i < SCORES; i += 4) {
-            s[i] = power_of_two(s[i] * scale - shift);
-            s[i + 1] = power_of_two(s[i + 1] * scale - shift);
-            more += s[i] + s[i + 1];
-        }
-        sum[half] = sum[half] * decay[half] + more;
+        shift[half] = largest[half] == NEVER ? 0.0f : __fmul_rn(largest[half], scale);  // a row that has seen none of its keys yet
+        decay[half] = power_of_two(__fmul_rn(top[half], scale) - shift[half]);          // 1 where it stays: a fused product would leave its rounding
+        top[half] = largest[half];
     }
+#pragma unroll
+    for (int i = 0; i < SCORES; i += 2) {
+        const int half = i / 2 % 2;
+        s[i] = power_of_two(s[i] * scale - shift[half]);
+        s[i + 1] = power_of_two(s[i + 1] * scale - shift[half]);
+        more[half] += s[i] + s[i + 1];
+    }
+#pragma unroll
+    for (int half = 0; half < 2; ++half) sum[half] = sum[half] * decay[half] + more[half];
 }
 
 __device__ __forceinline__ u32 packed(float low, float high) {
@@ -153,7 +160,7 @@ __device__ __forceinline__ void multiply_keys(float (&s)[SCORES], u32 q, u32 key
         for (int i = 0; i < 4; ++i) {  // 16 terms, 32 bytes: 2 in units of a descriptor
             if (panel + i == 0)
                 scores<0>(s, a, b);
-            else
+            else if (64 * panel + 16 * i < USED)
                 scores<1>(s, a + 2 * i, b + 2 * i);
         }
     }
@@ -164,6 +171,11 @@ __device__ __forceinline__ void multiply_values(float (&y)[SUMS], const u32 (&w)
     const u64 b = descriptor_of_terms(values_at, PANEL);
 #pragma unroll
     for (int i = 0; i < BN / 16; ++i) values(y, w[4 * i], w[4 * i + 1], w[4 * i + 2], w[4 * i + 3], b + 128 * i);  // 16 rows of 128 bytes
+}
+
+__device__ __forceinline__ void scaled(float (&y)[SUMS], const float (&decay)[2]) {
+#pragma unroll
+    for (int i = 0; i < SUMS; ++i) y[i] *= decay[i / 2 % 2];
 }
 
 __device__ __forceinline__ void keep(u32 (&w)[SCORES / 2], const float (&s)[SCORES]) {
@@ -221,12 +233,12 @@ __device__ __forceinline__ void produce(const TensorMap& q_map, const TensorMap&
     for (int round = 0; turn_of(round) < of.tiles; ++round) {
         const Tile tile = tile_of(turn_of(round), of);
         const int shared = tile.head / of.group;
+        load_tile(keys, k_map, (tile.count - 1) * BN, shared, tile.batch);  // while the tile before is still multiplied
         barrier_wait(q_empty, parity ^ 1);
         barrier_expect(q_full, Q_BYTES);
 #pragma unroll
         for (int panel = 0; panel < PANELS; ++panel) load(q + panel * PANEL_Q, q_map, 64 * panel, tile.row, tile.head, tile.batch, q_full);
         parity ^= 1;
-        load_tile(keys, k_map, (tile.count - 1) * BN, shared, tile.batch);
         for (int n = tile.count - 1; n >= 0; --n) {
             if (n > 0) load_tile(keys, k_map, (n - 1) * BN, shared, tile.batch);
             load_tile(vals, v_map, n * BN, shared, tile.batch);
@@ -258,6 +270,7 @@ __device__ __forceinline__ void consume(u32 q, u32 q_full, u32 q_empty, Ring key
         wait_products<0>();
         settle(s);
         keys.release_slot(lane);
+        if (n == 0) release(q_empty, lane);
         if (n >= whole) {
             const int left[2] = {seen_by(row, of) - n * BN - first_column, seen_by(row + 8, of) - n * BN - first_column};
             hide(s, left);
@@ -271,14 +284,14 @@ __device__ __forceinline__ void consume(u32 q, u32 q_full, u32 q_empty, Ring key
             settle(y);
             if (n < tile.count - 1) vals.release_slot(lane);
             keep(w, s);
-#pragma unroll
-            for (int i = 0; i < SUMS; ++i) y[i] *= decay[i / 2 % 2];
+            if (!WIDE) scaled(y, decay);
             if (--n < 0) break;
             keys.wait_full();
             if (TURNS) meet(1 + group, 128 * CONSUMERS);
             begin_products();
             multiply_keys(s, mine, keys.address());
             commit_products();
+            if (WIDE) scaled(y, decay);
             vals.wait_full();
             begin_products();
             multiply_values(y, w, vals.address());
@@ -287,6 +300,7 @@ __device__ __forceinline__ void consume(u32 q, u32 q_full, u32 q_empty, Ring key
             wait_products<1>();
             settle(s);
             keys.release_slot(lane);
+            if (n == 0) release(q_empty, lane);
             if (n >= whole) {
                 const int left[2] = {seen_by(row, of) - n * BN - first_column, seen_by(row + 8, of) - n * BN - first_column};
                 hide(s, left);
@@ -294,7 +308,7 @@ __device__ __forceinline__ void consume(u32 q, u32 q_full, u32 q_empty, Ring key
             soften(s, top, sum, decay, scale);
         }
 
-        release(q_empty, lane);
+        if (WIDE) scaled(y, decay);
         vals.wait_full();
         begin_products();
         multiply_values(y, w, vals.address());
@@ -320,11 +334,16 @@ extern "C" __global__ void __launch_bounds__(128 * (1 + CONSUMERS), 1)
                  int together, int d) {
     extern __shared__ __align__(1024) char storage[];
     __shared__ __align__(8) u64 barriers[2 + 4 * STAGES];
-    const u32 q = (shared_address(storage) + 1023) & ~1023u, q_full = shared_address(barriers), q_empty = q_full + 8;
+    // From one lane: so that the compiler knows them to be the same in a warp, and keeps them and all descriptors in uniform registers.
+    const u32 q = __shfl_sync(0xFFFFFFFFu, (shared_address(storage) + 1023) & ~1023u, 0);
+    const u32 q_full = __shfl_sync(0xFFFFFFFFu, shared_address(barriers), 0), q_empty = q_full + 8;
     const u32 k_full = q_full + 16, v_full = k_full + 16 * STAGES;
     const Ring keys = {q + Q_BYTES, k_full, k_full + 8 * STAGES, 0, 0};
     const Ring vals = {q + Q_BYTES + STAGES * TILE_BYTES, v_full, v_full + 8 * STAGES, 0, 0};
     if (threadIdx.x == 0) {
+        fetch_map(q_map);
+        fetch_map(k_map);
+        fetch_map(v_map);
         barrier_init(q_full, 1);
         barrier_init(q_empty, CONSUMER_WARPS);
         for (int i = 0; i < STAGES; ++i) {
@@ -343,6 +362,6 @@ extern "C" __global__ void __launch_bounds__(128 * (1 + CONSUMERS), 1)
         __syncwarp();
     } else {
         more_registers<CONSUMER_REGISTERS>();
-        consume(q, q_full, q_empty, keys, vals, of, {y, y_batch, y_head, y_row}, scale, threadIdx.x / 128 - 1);
+        consume(q, q_full, q_empty, keys, vals, of, {y, y_batch, y_head, y_row}, scale, __shfl_sync(0xFFFFFFFFu, (int)threadIdx.x / 128, 0) - 1);
     }
 }

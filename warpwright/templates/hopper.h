@@ -1,5 +1,5 @@
 // What kernels for Hopper share: barriers in shared memory, copies of boxes by the bulk copy engine, products of warpgroups by tensor cores.
-// tests/helpers/hopper has the same functions for a CPU. Macro WATCHDOG: a wait that never ends traps instead of hanging.
+// tests/helpers/hopper_cpu.h has the same functions for a CPU. Macro WATCHDOG: a wait of two seconds traps.
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -25,10 +25,16 @@ __device__ __forceinline__ void barrier_expect(u32 barrier, u32 bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
 
+__device__ __forceinline__ u64 nanoseconds() {
+    u64 now;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+    return now;
+}
+
 __device__ __forceinline__ void barrier_wait(u32 barrier, u32 parity) {
     u32 done;
 #ifdef WATCHDOG
-    u32 tries = 0;
+    const u64 start = nanoseconds();
 #endif
     do {
         asm volatile(
@@ -37,7 +43,7 @@ __device__ __forceinline__ void barrier_wait(u32 barrier, u32 parity) {
             : "r"(barrier), "r"(parity)
             : "memory");
 #ifdef WATCHDOG
-        if (++tries > 50000000u) __trap();
+        if (nanoseconds() - start > 2000000000ull) __trap();
 #endif
     } while (!done);
 }
@@ -55,6 +61,8 @@ __device__ __forceinline__ void meet(int number, int threads) { asm volatile("ba
 __device__ __forceinline__ void pass(int number, int threads) { asm volatile("bar.arrive %0, %1;" ::"r"(number), "r"(threads) : "memory"); }
 
 // ---- copies ---------------------------------------------------------------------------------------------------------------------------------------
+
+__device__ __forceinline__ void fetch_map(const TensorMap& map) { asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory"); }
 
 __device__ __forceinline__ void load(u32 to, const TensorMap& map, int x, int y, int z, u32 barrier) {
     asm volatile(

@@ -16,7 +16,7 @@ from warpwright.base import Action
 from warpwright.domains.graph.lower import Original, lower
 from warpwright.domains.graph.techniques.kernels.attention import FlashHoppers, technique
 from warpwright.domains.graph.techniques.kernels.attention.calls import FLASH_HOPPER
-from warpwright.errors import NotApplicable
+from warpwright.errors import NotApplicable, UsageError
 from warpwright.templates import driver, flash_hopper
 
 TECHNIQUE, ACTION = FlashHoppers(), Action("flash_hopper")
@@ -101,14 +101,29 @@ def test_a_generated_program_stands_alone_and_makes_the_librarys_call_elsewhere(
     assert "warpwright" not in names and names["_flash"].Shape(128, 176).source() == flash_hopper.Shape(128, 176).source()
 
 
-SHAPES = [flash_hopper.shape_for(d, causal, half) for d in (64, 128, 192, 256) for causal in (False, True) for half in (False, True)]
+SHAPES = [flash_hopper.shape_for(d, causal, half) for d in (64, 96, 128, 160, 256) for causal in (False, True) for half in (False, True)]
+FAST = (flash_hopper.shape_for(64, True, False), flash_hopper.shape_for(96, False, True))
+
+
+@pytest.mark.parametrize("shape", [pytest.param(one, marks=[] if one in FAST else pytest.mark.slow, id="-".join(map(str, one))) for one in SHAPES])
+def test_shapes_compile_for_hopper_and_fit(shape: flash_hopper.Shape) -> None:
+    try:
+        driver.nvrtc()
+    except UsageError as error:
+        pytest.skip(str(error))
+    assert b"flash_hopper" in driver.machine_code(shape.source(), "90a", shape.defines())
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=["-".join(map(str, shape)) for shape in SHAPES])
-def test_shapes_compile_for_hopper_and_fit(shape: flash_hopper.Shape) -> None:
+def test_shapes_fit_shared_memory(shape: flash_hopper.Shape) -> None:
     assert shape.shared + 1024 <= 227 * 1024
-    try:
-        driver.nvrtc()
-    except Exception as error:
-        pytest.skip(str(error))
-    assert b"flash_hopper" in driver.machine_code(shape.source(), "90a", shape.defines())
+
+
+@pytest.mark.parametrize("d", [64, 128, 256])
+@pytest.mark.parametrize("n", [512, 1024, 1500, 4096, 16384])
+def test_blocks_of_a_causal_attention_end_as_one(n: int, d: int) -> None:
+    shape = flash_hopper.shape_for(d, True, False)
+    blocks, heads, fit = -(-n // shape.rows), 2048 // d * max(16384 // n, 1), max(flash_hopper.L2 // (4 * n * d), 1)
+    count = flash_hopper.together(heads, fit, blocks, shape.rows, shape.keys, n, n, 0, 132)
+    costs = [-(-min(n, (block + 1) * shape.rows) // shape.keys) + 1 for block in range(blocks)]
+    assert flash_hopper._slowest(costs, heads, count, min(132, blocks * heads)) < 1.15
