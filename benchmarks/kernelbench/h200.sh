@@ -11,6 +11,7 @@
 #   t3        first programs in TF32's track of tasks whose norms and arg-extrema were mended                                             30
 #   misses    first programs of networks that lose, or TASKS: eager with the channels last beside them, then torch.compile               140
 #   wide      attention with heads of 512 and 1,024 in 16 bits, with a bias, and decoding                                                 45
+#   hopper    attention in 16 bits by flash_hopper beside cuDNN's: right, with a watchdog, then timed in several shapes                  75
 #   odd       convolutions of images whose places are no multiple of four, with blocks of one sample each beside the usual ones           45
 #   backward  attention's backward kernels, heads of 256 and 16 bits                                                                      70
 #   step      a training step with causal attention, whole, by verdict                                                                   105
@@ -114,6 +115,11 @@ wide)
     limited wide "${limit:-45}" benchmarks.kernels.attention --cases "bf16 4096 x 512|bf16 2048 x 1024|bf16 2048 x 512|decode, 512|512, bias" \
         --ways chosen --no-compile --seconds $((${limit:-45} - 5)) --jobs "$((jobs < 6 ? jobs : 6))" $dry --out "$work/wide"
     ;;
+hopper)
+    cases="2048 x 64|2048 x 128|1024 x 256, causal, 8|4096 x 128|16384 x 128|8 of 32|heads of|200 rows|ViT|float16"
+    limited hopper_first 25 benchmarks.kernels.flash_hopper --cases "$cases" --watchdog --seconds 20 $dry --out "$work/hopper_first"
+    limited hopper "$((${limit:-75} - 25))" benchmarks.kernels.flash_hopper --ways all --seconds $((${limit:-75} - 30)) $dry --out "$work/hopper"
+    ;;
 odd)
     limited odd "${limit:-45}" benchmarks.kernels.implicit_convolution --cases "half odd" --ways chosen --no-compile \
         --seconds $((${limit:-45} - 5)) --jobs "$((jobs < 10 ? jobs : 10))" $dry --out "$work/odd"
@@ -149,7 +155,7 @@ modules)
 lanes)
     case ${LANES:-} in
     "") echo "expected LANES=first, second, third or PART:SECONDS ... | PART:SECONDS ..., saw none" >&2 && exit 2 ;;
-    first) LANES="padded:45 t3:30 verdicts:490|wide:45 odd:45 backward:70 step:105 plan:45 merger:75 tf32:185" ;;
+    first) LANES="padded:45 t3:30 verdicts:490|hopper:75 wide:45 odd:45 backward:70 step:105 plan:45 merger:75 tf32:110" ;;
     second) LANES="misses:140 verdicts:430|modules:570" ;;
     third) LANES="warm:330|cuda_l1:330" ;;
     esac
@@ -158,7 +164,7 @@ lanes)
     wait
     ;;
 *)
-    known="padded, t3, misses, wide, odd, backward, step, plan, merger, verdicts, warm, tf32, cuda_l1, modules or lanes"
+    known="padded, t3, misses, wide, hopper, odd, backward, step, plan, merger, verdicts, warm, tf32, cuda_l1, modules or lanes"
     echo "expected $known, saw $part" >&2
     exit 2
     ;;

@@ -166,18 +166,19 @@ def _launcher(cooperative: bool = False) -> Any:
 
 
 @functools.lru_cache(maxsize=4096)
-def tensor_map(address: int, sizes: tuple[int, int, int], box: tuple[int, int]) -> bytes:
-    """Return the bulk copy engine's description of dense bytes of `sizes` (columns, rows, planes).
+def tensor_map(address: int, sizes: tuple[int, ...], strides: tuple[int, ...], box: tuple[int, ...], item: int = 1) -> bytes:
+    """Return the bulk copy engine's description of a tensor of `item` bytes an element, 1 or 2, and `sizes`, the contiguous axis first.
 
-    They are copied in boxes of (columns, rows) of one plane, with the 128-byte swizzle; what lies outside is zero.
+    `strides`: bytes from one element to the next along the other axes. It is copied in boxes of `box` elements, 128 bytes wide, with the 128-byte
+    swizzle; what lies outside is zero.
     """
     room = bytearray(192)
     start = -ctypes.addressof((ctypes.c_char * 192).from_buffer(room)) % 64  # the driver wants 64-byte alignment
     held = (ctypes.c_char * 128).from_buffer(room, start)
-    u64, u32 = ctypes.c_uint64, ctypes.c_uint32
+    u64, u32, axes = ctypes.c_uint64, ctypes.c_uint32, len(sizes)
     code = driver().cuTensorMapEncodeTiled(
-        ctypes.byref(held), 0, 3, ctypes.c_void_p(address), (u64 * 3)(*sizes), (u64 * 2)(sizes[0], sizes[0] * sizes[1]),
-        (u32 * 3)(*box, 1), (u32 * 3)(1, 1, 1), 0, 3, 3, 0,
+        ctypes.byref(held), item - 1, axes, ctypes.c_void_p(address), (u64 * axes)(*sizes), (u64 * (axes - 1))(*strides),
+        (u32 * axes)(*box), (u32 * axes)(*[1] * axes), 0, 3, 3, 0,
     )  # fmt: skip
-    check(code, f"describing a tensor of {sizes} bytes")
+    check(code, f"describing a tensor of {sizes} elements of {item} bytes")
     return bytes(held)

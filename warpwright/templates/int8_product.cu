@@ -34,72 +34,13 @@
 #define PROBE 0
 #endif
 
-typedef unsigned int u32;
-typedef unsigned long long u64;
+#include "hopper.h"
 
 constexpr int BM = 128, BK = 128, CONSUMERS = 2;
 constexpr u32 A_BYTES = BM * BK, SLOT_BYTES = (BM + BN) * BK;
 constexpr int FULL_WARPS = 4 * CONSUMERS;  // warps that release a slot
 
-struct alignas(64) TensorMap {
-    char opaque[128];
-};
-
-// ---- barriers, copies, tensor cores ---------------------------------------------------------------------------------------------------------------
-
-__device__ __forceinline__ u32 shared_address(const void* p) { return (u32)__cvta_generic_to_shared(p); }
-
-__device__ __forceinline__ void barrier_init(u32 barrier, u32 count) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
-}
-
-__device__ __forceinline__ void barrier_expect(u32 barrier, u32 bytes) {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
-}
-
-__device__ __forceinline__ void barrier_wait(u32 barrier, u32 parity) {
-    u32 done;
-#ifdef WATCHDOG
-    u32 tries = 0;
-#endif
-    do {
-        asm volatile(
-            "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
-            : "=r"(done)
-            : "r"(barrier), "r"(parity)
-            : "memory");
-#ifdef WATCHDOG
-        if (++tries > 50000000u) __trap();
-#endif
-    } while (!done);
-}
-
-__device__ __forceinline__ void release_one(u32 barrier) {
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
-}
-
-__device__ __forceinline__ void release(u32 barrier, int lane) {  // one lane a warp
-    if (lane == 0) release_one(barrier);
-}
-
-__device__ __forceinline__ void load(u32 to, const TensorMap& map, int k, int row, int slice, u32 barrier) {
-    asm volatile(
-        "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(to), "l"(&map), "r"(barrier), "r"(k),
-        "r"(row), "r"(slice)
-        : "memory");
-}
-
-__device__ __forceinline__ void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-__device__ __forceinline__ void commit_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-template <int LEFT>
-__device__ __forceinline__ void wait_products() {
-    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory");
-}
-
-// Shared-memory descriptor of rows of 128 bytes with the 128-byte swizzle; eight rows are 1,024 bytes.
-__device__ __forceinline__ u64 descriptor(u32 address) {
-    return (1ull << 62) | (64ull << 32) | (1ull << 16) | (u64)((address & 0x3FFFF) >> 4);
-}
+// ---- tensor cores -------------------------------------------------------------------------------------------------------------------------------
 
 // c += a (64 x 32) times b (BN x 32) transposed.
 #if BN == 128

@@ -122,7 +122,8 @@ class SlicedMatrix:
 
     def map_of(self, rows: int) -> bytes:
         """Return the copy engine's description of the slices in boxes of `rows` rows."""
-        return driver.tensor_map(self.memory.data_ptr(), (self.padded, self.rows, SLICES), (128, rows))
+        sizes = (self.padded, self.rows, SLICES)
+        return driver.tensor_map(self.memory.data_ptr(), sizes, (sizes[0], sizes[0] * sizes[1]), (128, rows, 1))
 
 
 def fill(a: SlicedMatrix, b: SlicedMatrix | None = None) -> None:

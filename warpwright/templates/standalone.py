@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from warpwright.native import kept
-from warpwright.templates import int8_product
+from warpwright.templates import flash_hopper, int8_product
 from warpwright.templates import recurrent as templates_recurrent
 
 MARK = "# --- generated programs hold what follows\n"
@@ -62,6 +62,11 @@ def int8() -> str:
 def recurrent() -> str:
     """Return Python text that binds `_recurrent` to a module with `network` and what it needs."""
     return _module("recurrent", "_recurrent", {"recurrent.cu": templates_recurrent.text("recurrent.cu")})
+
+
+def flash() -> str:
+    """Return Python text that binds `_flash` to a module with `attention`, `takes` and what they need."""
+    return _module("flash_hopper", "_flash", {"flash_hopper.cu": flash_hopper.text("flash_hopper.cu")})
 
 
 def _module(name: str, bound: str, texts: Mapping[str, str]) -> str:

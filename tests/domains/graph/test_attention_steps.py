@@ -58,7 +58,7 @@ ACTION, KEPT = (f"differentiate(norms=true, again={again}, attention=true)" for 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(technique, "_LEAST_FLOPS", 0.0)
+    monkeypatch.setattr(technique, "LEAST_FLOPS", 0.0)
 
 
 def space_of(folder: Path, body: str) -> Any:

@@ -5,9 +5,13 @@ again four to eight times. float32 has no fast kernel in the library either. The
 `flash_backward` of domains/graph/kernels.
 
     forms -> masks -> reading -> technique <- blocks, calls -> step
+                                  technique -> hopper
 """
 
 from warpwright.domains.graph.techniques.kernels.attention import step  # noqa: F401 (its operators are known from here on)
-from warpwright.domains.graph.techniques.kernels.attention.technique import TECHNIQUES, FlashAttentions, in_step, of_step
+from warpwright.domains.graph.techniques.kernels.attention.hopper import FlashHoppers
+from warpwright.domains.graph.techniques.kernels.attention.technique import FlashAttentions, in_step, of_step
+
+TECHNIQUES = (FlashAttentions(), FlashHoppers())
 
 __all__ = ["TECHNIQUES", "FlashAttentions", "in_step", "of_step"]

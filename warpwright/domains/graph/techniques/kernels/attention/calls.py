@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import torch
 
 from warpwright.domains.graph.kernels import FromFile
+from warpwright.templates import standalone
 
 
 class FlashTiles(FromFile):
@@ -80,6 +81,38 @@ class FlashWide(FlashAttention):
 
 
 FLASH_WIDE = FlashWide()
+
+
+_HOPPER = '''
+def flash_hopper(q, k, v, scale, causal, offset, turned):
+    """Return attention [b, h, nq, d] of 16 bits, by FlashAttention 3's plan on a Hopper GPU; row i sees keys up to i + offset where `causal`."""
+    if _flash.takes(q, k, v, causal, offset):
+        return _flash.attention(q, k, v, scale, causal, offset, turned)
+    seen = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device).tril(offset) if causal else None
+    k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) if x.shape[1] != q.shape[1] else x for x in (k, v))
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v, seen, scale=scale)
+'''
+
+
+class FlashHopper:
+    """The graph's name for the generated function `flash_hopper`."""
+
+    __name__ = "flash_hopper"
+    shared_text = standalone.flash() + _HOPPER
+
+    def __call__(
+        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, causal: bool, offset: int, turned: bool
+    ) -> torch.Tensor:  # fmt: skip
+        """Return what the function computes, by torch's own calls."""
+        _, weights = _weights(q, _spread(k, q), scale, causal, offset, 0, None, False, None, None, "softmax", "nan")
+        return _laid(weights @ _spread(v, q), turned)
+
+    def python_text(self) -> str:
+        """Return what is this one's alone."""
+        return ""
+
+
+FLASH_HOPPER = FlashHopper()
 
 
 # --- of a training step ------------------------------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 from warpwright.tf32 import permits
 
-_LEAST_FLOPS = 1e8
+LEAST_FLOPS = 1e8
 """Operations below which launches are what an attention costs, and a CUDA graph gains more."""
 
 
@@ -87,7 +87,7 @@ class FlashAttentions:
 
 def _places(ir: GraphIR) -> list[fx.Node]:
     return [
-        node for node in find(ir, *STARTS) if (found := read(node)) is not None and flops(found) >= _LEAST_FLOPS and not _is_slower(node, found)
+        node for node in find(ir, *STARTS) if (found := read(node)) is not None and flops(found) >= LEAST_FLOPS and not _is_slower(node, found)
     ]
 
 
@@ -141,7 +141,7 @@ def flops(found: Attention) -> float:
 
 def _emit(e: Edit, node: fx.Node, found: Attention, products: int, listed: bool = True) -> None:
     at = e.before(node)
-    q, k, v = (_shaped(at, x, found.shape_of(x)) for x in (found.q, found.k, found.v))
+    q, k, v = (shaped(at, x, found.shape_of(x)) for x in (found.q, found.k, found.v))
     for factor in found.factors:
         q = at.call(aten.mul.Tensor, q, factor)
     k = at.call(aten.transpose.int, k, -2, -1) if found.transposed else k
@@ -155,17 +155,23 @@ def _emit(e: Edit, node: fx.Node, found: Attention, products: int, listed: bool 
     wide = _widest(found) > WIDEST
     if listed and rows > blocks[0] and found.sizes[-1] > 2 * blocks[1] and not wide:
         tiles = _tiles(at, found, mask, bias, blocks)
-    turned = four and bool(node.users) and all(is_op(user, aten.transpose.int) and set(user.args[1:3]) == {1, 2} for user in node.users)
+    turned = four and is_turned(node)
     masked = (mask.node, mask.hidden, mask.fill) if mask is not None else (None, False, None)
     new = at.call(
         FLASH_WIDE if wide else FLASH_ATTENTION,
         q, k, v, found.scale, found.causal, found.offset, found.window, *masked, bias, tiles, found.form, found.dead, products,
         turned, blocks,
     )  # fmt: skip
-    e.replace(node, _shaped(at, new, shape(node)))
+    e.replace(node, shaped(at, new, shape(node)))
 
 
-def _shaped(at: Inserter, x: fx.Node, sizes: Sequence[int]) -> fx.Node:
+def is_turned(node: fx.Node) -> bool:
+    """Do all that read it swap heads and rows?"""
+    return bool(node.users) and all(is_op(user, aten.transpose.int) and set(user.args[1:3]) == {1, 2} for user in node.users)
+
+
+def shaped(at: Inserter, x: fx.Node, sizes: Sequence[int]) -> fx.Node:
+    """Return x with these sizes."""
     return x if shape(x) == tuple(sizes) else at.call(aten.reshape.default, x, list(sizes))
 
 
@@ -184,7 +190,7 @@ def _one_bias(at: Inserter, found: Attention) -> fx.Node | None:
     """Return the sum of all biases."""
     total: fx.Node | None = None
     for bias in found.biases:
-        bias = _shaped(at, bias, of_lead(bias, found))
+        bias = shaped(at, bias, of_lead(bias, found))
         total = bias if total is None else at.call(aten.add.Tensor, total, bias)
     return total
 
@@ -216,5 +222,3 @@ def _is_of_state(node: fx.Node) -> bool:
             todo += current.all_input_nodes
     return False
 
-
-TECHNIQUES = (FlashAttentions(),)
