@@ -3,10 +3,10 @@
 // The threads of a block are fibers of one thread of the machine, each runs until it must wait; blocks run one after another. Copies and products are
 // under way until somebody waits for them, and the copy engine and the tensor cores act at the worst time for a kernel that does not wait:
 //   seed 0      only when every fiber waits, in the order of issue; the first warp that can go on does;
-//   odd seeds   only when every fiber waits, in an order that the seed draws, which also draws the warps that go first;
+//   odd seeds   only when every fiber waits, in an order that the seed draws; so it does the warps that go first;
 //   even seeds  at any time, drawn too.
-// What is under way is poisoned from its issue on, with NaNs: the box that a copy writes, the sums of a product. A product reads shared memory when it
-// is done, so that a slot released too early spoils it. When all wait and nothing is under way, that is told with where they wait.
+// What is under way is poisoned from its issue on, with NaNs: the box that a copy writes, the sums of a product. A product reads shared memory when
+// it is done, so that a slot released too early spoils it. When all wait and nothing is under way, that is told with where they wait.
 // Not emulated: fences between proxies (the kernels write shared memory by copies alone), clusters, what instructions cost.
 // Layouts are the PTX ISA's; of swizzles the one of 128 bytes, which XORs address bits 4 to 6 with bits 7 to 9.
 #undef _FORTIFY_SOURCE  // its longjmp refuses to leave one stack for another
@@ -30,7 +30,7 @@ __attribute__((aligned(1024))) thread_local char storage[227 * 1024];
 
 namespace hopper {
 
-// Shared memory by emulated address: a kilobyte that is the system's, the block's static variables, and `storage`, which a kernel has to align itself.
+// Shared memory by emulated address: a kilobyte of the system's, the block's static variables, and `storage`, which a kernel has to align itself.
 constexpr u32 STATIC_AT = 1024, STATIC_BYTES = 1024, DYNAMIC_AT = STATIC_AT + STATIC_BYTES + 512;
 
 Index thread, block, grid, threads;
@@ -584,8 +584,8 @@ static bool act(bool early) {
     std::string said = "deadlock:";
     for (const auto& [place, count] : places) said += formatted(" %d threads wait for ", count) + place + ";";
     for (const auto& [address, barrier] : barriers)
-        said += formatted(" barrier %u is in phase %u and misses %d of %d arrivals and %lld bytes;", address, barrier.phase, barrier.missing, barrier.count,
-                          barrier.bytes);
+        said += formatted(" barrier %u is in phase %u and misses %d of %d arrivals and %lld bytes;", address, barrier.phase, barrier.missing,
+                          barrier.count, barrier.bytes);
     fail("%s", said.c_str());
 }
 

@@ -1,4 +1,5 @@
-// A block of Hopper on a CPU, for g++: the words of CUDA that kernels use, and what hopper_cpu.py calls in place of their assembler text (hopper_cpu.cpp).
+// A block of Hopper on a CPU: the words of CUDA that kernels use, and what is called in place of their assembler text (by hopper_cpu.py; the
+// functions are in hopper_cpu.cpp).
 #include <cmath>
 #include <cstring>
 #include <initializer_list>

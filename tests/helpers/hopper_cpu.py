@@ -59,7 +59,7 @@ class Kernel:
     """In place of driver.Kernel: `kernel(grid, stream, *arguments)` runs on the CPU; machine code is (text, macros)."""
 
     seed = 0
-    """Of the order in which things happen (hopper_cpu.h)."""
+    """Of the order in which things happen (hopper_cpu.cpp)."""
 
     def __init__(self, code: tuple[str, tuple[str, ...]], name: str, formats: Sequence[str], block: int, shared: int = 0) -> None:
         """Build it; the arguments as driver.Kernel has them."""

@@ -1,4 +1,4 @@
-"""flash_hopper.cu on an emulated Hopper (hopper_cpu.h) against attention in float64: every shape, awkward sizes and values, faults that must show."""
+"""flash_hopper.cu on an emulated Hopper (hopper_cpu.py) against attention in float64: all shapes, awkward sizes and values, faults that must show."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_awkward_values(kind: str) -> None:
     given = drawn(case)
     q, k = given[:2]
     if kind == "huge":
-        q *= 1000  # scores of 1e4
+        q *= 1000  # sums of 1e4
     elif kind == "rising":  # towards the first keys, which are walked over last
         k[:] = q[:, ::2, -1:] * torch.linspace(4, -4, case.nk)[:, None]
     else:

@@ -1,4 +1,4 @@
-"""int8_product.cu on an emulated Hopper (hopper_cpu.h) gives the bits of the numpy definition, whatever happens first."""
+"""int8_product.cu on an emulated Hopper (hopper_cpu.py) gives the bits of the numpy definition, whatever happens first."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ def cut(rows: int, k: int) -> Slices:
     return int8_reference.cut((np.random.standard_normal((rows, k)) * np.exp(2 * np.random.standard_normal((rows, 1)))).astype(np.float32))
 
 
-def product(a: Slices, b: Slices, level: int, tiles: Tiles, blocks: int, seed: int) -> np.ndarray[Any, Any]:
+def product(a: Slices, b: Slices, level: int, tiles: Tiles, blocks: int, seed: int, batches: int = 1) -> np.ndarray[Any, Any]:
     """Return what the kernel makes of them."""
-    (_, m, k), n = a.digits.shape, b.digits.shape[1]
+    (_, m, k), n = a.digits.shape, b.digits.shape[1] // batches
     padded = -(-k // 128) * 128
-    sides = [np.ascontiguousarray(np.pad(side.digits, ((0, 0), (0, 0), (0, padded - k)))) for side in (a, b)]
-    inverse, described = [2.0**-8 / side.scale for side in (a, b)], [side.blocks for side in (a, b)]
+    sides: list[Any] = [np.ascontiguousarray(np.pad(side.digits, ((0, 0), (0, 0), (0, padded - k)))) for side in (a, b)]
+    inverse: list[Any] = [2.0**-8 / side.scale for side in (a, b)]
+    described: list[Any] = [side.blocks for side in (a, b)]
     with hopper_cpu.in_place_of_a_gpu(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(hopper_cpu.Kernel, "seed", seed)
         int8_product.product_kernel.cache_clear()
@@ -36,7 +37,7 @@ def product(a: Slices, b: Slices, level: int, tiles: Tiles, blocks: int, seed: i
         ]
         out = np.full((m + 2, n), 7, np.float32)
         addresses = [part.ctypes.data for part in (*inverse, *described)]
-        kernel(blocks, 0, *maps, out[1:].ctypes.data, n, *addresses, m, n, k, level, 1)
+        kernel(blocks, 0, *maps, out[1:].ctypes.data, n, *addresses, m, n, k, level, batches)
     assert (out[0] == 7).all() and (out[-1] == 7).all(), "memory around the result was written"
     return out[1:-1]
 
@@ -58,3 +59,9 @@ def test_each_tile_has_its_own_level() -> None:
     assert levels[0] < levels[1]
     for rows, level in zip((slice(0, 128), slice(128, 200)), levels, strict=True):
         np.testing.assert_array_equal(made[rows], int8_reference.multiply(a, b, level)[rows])
+
+
+def test_several_products_at_once() -> None:
+    a, b = cut(2 * 128, 130), cut(2 * 128, 130)
+    both = int8_reference.multiply(a, b, 3)
+    np.testing.assert_array_equal(product(a, b, 3, Tiles(64, 8), 3, 1, batches=2), np.concatenate([both[:128, :128], both[128:, 128:]]))

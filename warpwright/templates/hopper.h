@@ -1,5 +1,5 @@
 // What kernels for Hopper share: barriers in shared memory, copies of boxes by the bulk copy engine, products of warpgroups by tensor cores.
-// tests/helpers/hopper_cpu.h has the same functions for a CPU. Macro WATCHDOG: a wait of two seconds traps.
+// tests/helpers/hopper_cpu.py runs these statements on a CPU. Macro WATCHDOG: a wait of two seconds traps.
 
 typedef unsigned int u32;
 typedef unsigned long long u64;

@@ -16,7 +16,7 @@
 //   Tried and taken out, because slower at every shape on an H200: two blocks of rows that share a block of columns (clusters with TMA multicast: 170 to
 //      180 TFLOP/s; 184 to 197 with A in registers), and A read once a step into registers by ldmatrix (242 to 258, no gain at levels 4 and 5 either).
 //
-// Parameters (macros): BN = 64 | 128 columns a tile; SLOTS: slots of (128 + BN) * 128 bytes, at most 227 KB;
+// Parameters (macros): BN = 64 | 128 columns a tile; SLOTS: slots of (128 + BN) * 128 bytes, at most 227 KB, five or more;
 //   GROUP: rows of tiles walked together, for L2; WATCHDOG: a wait that never ends traps instead of hanging;
 //   PROBE, to see what bounds the time, with wrong results: 1 loads nothing, 2 multiplies nothing.
 // `batches` products at once: A is batches * (m / batches) rows, B batches * n, C [m, n]; where batches > 1, m / batches and n are multiples of 128.
@@ -39,6 +39,7 @@
 constexpr int BM = 128, BK = 128, CONSUMERS = 2;
 constexpr u32 A_BYTES = BM * BK, SLOT_BYTES = (BM + BN) * BK;
 constexpr int FULL_WARPS = 4 * CONSUMERS;  // warps that release a slot
+static_assert(SLOTS >= 5, "a step of level 5 holds five slots before it releases one");
 
 // ---- tensor cores -------------------------------------------------------------------------------------------------------------------------------
 
@@ -244,14 +245,13 @@ extern "C" __global__ void __launch_bounds__(128 * (1 + CONSUMERS), 1)
             barrier_init(ring.full + 8 * i, 1);
             barrier_init(ring.empty + 8 * i, FULL_WARPS);
         }
-        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-        asm volatile("fence.proxy.async;" ::: "memory");
+        barriers_begin();
     }
     __syncthreads();
     const int tiles = tiles_of(m, n, batches), steps = (k + BK - 1) / BK;
 
     if (group == 0) {  // producer: one thread
-        asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+        fewer_registers<40>();
         if (threadIdx.x == 0) {
             for (int index = blockIdx.x; index < tiles; index += gridDim.x) {
                 const Tile tile = tile_of(index, m, n, batches, (float)k, a_blocks, b_blocks, fixed_level);
@@ -276,7 +276,7 @@ extern "C" __global__ void __launch_bounds__(128 * (1 + CONSUMERS), 1)
         }
         __syncwarp();
     } else {
-        asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+        more_registers<232>();
         const int warp = threadIdx.x / 32 % 4;
         const u32 rows = (group - 1) * 64 * BK;
         u32 first = 0;  // the oldest slot that this warp has not released
