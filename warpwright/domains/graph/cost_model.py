@@ -284,6 +284,8 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
         inner = shape(a)[-1] // (2 if name == "tf32x3" else 1)
         kind = {"int8_linear": "int8_slices", "tf32x3": "tf32x3", "half_product": "half"}.get(name, _KINDS.get(value(node).dtype, "float32"))
         return kind, (8.0 if kind == "complex" else 2.0) * math.prod(shape(node)) * inner
+    if name.startswith("fused_product_"):
+        return _KINDS.get(value(node.args[0]).dtype, "float32"), 2.0 * math.prod(shape(node)) * shape(node.args[0])[-1]  # type: ignore[arg-type]
     if name.startswith("fft_") and is_tensor(node) and is_tensor(node.args[0]):
         return "fft", _transform(node)
     if is_op(node, aten.einsum):

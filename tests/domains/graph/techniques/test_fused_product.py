@@ -7,19 +7,21 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
-from exactness import assert_equal_in_double, captured, randomised
+from exactness import assert_equal_in_double, captured, randomised, run, state_of
 from interpreter import INTERPRETER
 from torch import fx, nn
 from torch.nn import functional as F
 
 from warpwright.base import Action
-from warpwright.domains.graph import kernels
+from warpwright.domains.graph import cost_model, kernels
 from warpwright.domains.graph.ir import GraphIR
-from warpwright.domains.graph.techniques.kernels import fused_product
-from warpwright.domains.graph.techniques.kernels.fused_product import FusedProducts
+from warpwright.domains.graph.techniques.kernels import fused_product, half_products
+from warpwright.domains.graph.techniques.kernels.fused_product import FusedProduct, FusedProducts
+from warpwright.domains.graph.techniques.kernels.half_products import HalfProducts
 from warpwright.domains.graph.text import straight
 
 TECHNIQUE = FusedProducts()
@@ -116,5 +118,66 @@ def test_the_kernel_by_the_interpreter(name: str, tmp_path: Path, monkeypatch: p
     path.write_text("import torch\n" + "\n".join(straight.kernels(after)) + f"""
 given, plain = torch.load({str(tmp_path / "given.pt")!r}, weights_only=False)
 torch.testing.assert_close({call.target.__name__}(*given), plain, rtol=1e-5, atol=1e-5)
+""")  # type: ignore[union-attr]
+    subprocess.run([sys.executable, "-W", "ignore", str(path)], env=os.environ | {"TRITON_INTERPRET": "1"}, check=True, timeout=250)
+
+
+class Halved(nn.Module):
+    """A float32 product with a parameter, and what follows it."""
+
+    def __init__(self, end=ENDS["gelu"]) -> None:
+        super().__init__()
+        self.linear, self.end = nn.Linear(64, 48), end
+        self.factor, self.other = nn.Parameter(torch.randn(48)), nn.Parameter(torch.randn(64, 48))
+
+    def forward(self, x):
+        return self.end(self, self.linear(x), x)
+
+
+HALVED = {
+    "gelu": (ENDS["gelu"], 3), "scaled, shifted, silu": (ENDS["scaled, shifted, silu"], 4), "residual": (lambda m, y, x: y + x[..., :48] * 2, 4),
+    "of columns": (lambda m, y, x: x @ m.other, 2),
+}  # fmt: skip
+"""Ends of a product in TF32's track, and how many tensors they read beside its operands: two scales, a bias, one more."""
+
+
+def _halved(monkeypatch: pytest.MonkeyPatch, name: str) -> tuple[nn.Module, torch.Tensor, GraphIR, GraphIR]:
+    monkeypatch.setattr(half_products, "_LEAST_FLOPS", 1)
+    monkeypatch.setattr(half_products, "_LEAST_INTENSITY", 0)
+    monkeypatch.setattr(half_products, "FOLD", SimpleNamespace(sites=lambda ir: []))
+    model = randomised(Halved(HALVED[name][0]), 0)
+    x = torch.randn(2, 5, 64, generator=torch.Generator().manual_seed(0))
+    before = HalfProducts(tf32=True).apply(captured(model, x), Action("half_products"))
+    return model, x, before, TECHNIQUE.apply(before, ACTION)
+
+
+@pytest.mark.parametrize("name", HALVED)
+def test_a_product_of_halves_takes_in_its_scales_and_what_follows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, x, before, after = _halved(monkeypatch, name)
+    [call] = _calls(after)
+    assert call.target.wide and len(call.args) == 2 + HALVED[name][1]  # type: ignore[union-attr]
+    assert not [node for node in after.graph.nodes if "minimum" in str(node.target) or "maximum" in str(node.target)]
+    for scale in (1.0, 1e30, 1e-30):
+        [seen], [wanted] = (run(ir, [x * scale], state_of(model), flat=True) for ir in (after, before))
+        torch.testing.assert_close(seen, wanted, rtol=1e-6, atol=0.0)
+    assert cost_model.seconds(after, "cuda") < cost_model.seconds(before, "cuda")
+
+
+@INTERPRETER
+@pytest.mark.parametrize("name", ["residual", pytest.param("of columns", marks=pytest.mark.slow)])
+def test_the_kernel_from_halves_by_the_interpreter(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fused_product, "block_shape", lambda m, n, size: [32, 32, 16, 2, 4, 2])
+    model, x, _, after = _halved(monkeypatch, name)
+    [call] = _calls(after)
+    given, interpreted = [], FusedProduct.__call__
+    monkeypatch.setattr(FusedProduct, "__call__", lambda self, *tensors: (given.extend(tensors), interpreted(self, *tensors))[1])
+    run(after, [x], state_of(model), flat=True)
+    torch.save((given, interpreted(call.target, *given), model(x).detach()), tmp_path / "given.pt")
+    path = tmp_path / "generated.py"
+    path.write_text("import torch\n" + "\n".join(straight.kernels(after)) + f"""
+given, plain, exact = torch.load({str(tmp_path / "given.pt")!r}, weights_only=False)
+seen = {call.target.__name__}(*given)
+torch.testing.assert_close(seen, plain, rtol=1e-5, atol=1e-5)
+torch.testing.assert_close(seen, exact, rtol=1e-2, atol=1e-2)
 """)  # type: ignore[union-attr]
     subprocess.run([sys.executable, "-W", "ignore", str(path)], env=os.environ | {"TRITON_INTERPRET": "1"}, check=True, timeout=250)

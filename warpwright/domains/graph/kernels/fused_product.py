@@ -1,6 +1,6 @@
 """A product of matrices that ends with what follows it element by element: bias, activation, residual. What the technique of that name puts in.
 
-    y[m, n] = end(sum over k of x[m, k] w[n, k])          bfloat16 or float16 (float32 is TF32, cut off)
+    y[m, n] = end(sum over k of x[m, k] w[n, k])          bfloat16 or float16 (float32 is TF32, cut off), y also float32
 
 Ladder:
 1. Blocks of a result in registers, operands through shared memory by TMA, float32 sums.
@@ -57,15 +57,18 @@ def _fused_product(
         _product_end(right, y, row, column + half, m, n, q0, q1, q2, q3, ROWS, half, END)
 
 
-def fused_product(x, w, by_rows, end, operands, shape):
-    """Return end(x @ w.T) for rows of w [n, k], or end(x @ w) for w [k, n]; x is [..., k]. `operands` are rows of n numbers, or as the result."""
+def fused_product(x, w, by_rows, end, operands, shape, kind=None):
+    """Return end(x @ w.T) for rows of w [n, k], or end(x @ w) for w [k, n]; x is [..., k].
+
+    `operands` are rows of n numbers, [..., 1], or as the result. `kind`: the result's type, if it is not that of x.
+    """
     if x.is_cuda and x.get_device() != torch.cuda.current_device():  # Triton launches on the current one, by its stream
         with torch.cuda.device(x.device):
-            return fused_product(x, w, by_rows, end, operands, shape)
+            return fused_product(x, w, by_rows, end, operands, shape, kind)
     flat = x.reshape(-1, x.shape[-1])
     flat, w = (t if t.stride(1) == 1 and t.stride(0) * t.element_size() % 16 == 0 and t.data_ptr() % 16 == 0 else t.contiguous() for t in (flat, w))
     (m, k), n = flat.shape, w.shape[0 if by_rows else 1]
-    y = x.new_empty((*x.shape[:-1], n))
+    y = x.new_empty((*x.shape[:-1], n), dtype=kind)
     if y.numel() == 0:
         return y
     rows, columns, depth, group, warps, stages = shape

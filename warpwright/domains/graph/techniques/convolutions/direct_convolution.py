@@ -71,7 +71,7 @@ class WithEpilogue(DirectConvolution):
     """The name for the same function, whose kernel ends with what follows the convolution."""
 
     def __init__(self, found: Epilogue) -> None:
-        self.calls = subgraph(found.nodes[1:], (found.nodes[0], *found.operands), [found.last])
+        self.calls = subgraph(found.calls, (found.nodes[0], *found.operands), [found.last])
         self.text = found.text("NAME")
         self.__name__ = f"{DIRECT_CONVOLUTION.__name__}_{digest(self.text)[:8]}"
 

@@ -64,8 +64,8 @@ class End:
     @property
     def calls(self) -> fx.Graph | None:
         """The calls as a graph of the first one's result and the operands."""
-        after = [*(self.found.nodes[1:] if self.found else ()), *([self.pool] if self.pool is not None else ())]
-        after += self.later.nodes[1:] if self.later else ()
+        after = [*(self.found.calls if self.found else ()), *([self.pool] if self.pool is not None else ())]
+        after += self.later.calls if self.later else ()
         return subgraph(after, (self.moved or self.start, *self.operands), [self.last]) if after else None
 
 

@@ -40,6 +40,13 @@ class Epilogue:
         """The call whose result the kernel gives."""
         return self.nodes[-1]
 
+    @property
+    def calls(self) -> list[fx.Node]:
+        """All that the kernel's end works out, in order."""
+        among = {*self.nodes, *self.operands}
+        spread = dict.fromkeys(arg for node in self.nodes[1:] for arg in node.all_input_nodes if arg not in among and arg.target in SPREAD)
+        return [*spread, *self.nodes[1:]]
+
     def text(self, name: str, places: str = "row, real", first: int = 0) -> str:
         """Return the Triton function of this name; `places`: its parameters that say where the sums lie; `first`: the place of the first operand."""
         pointers = [f"q{i}" for i in range(MOST_OPERANDS)]
@@ -99,11 +106,27 @@ def _name(arg: Any, start: fx.Node, nodes: list[fx.Node], operands: list[fx.Node
         return f"v{nodes.index(arg)}"
     if arg.meta.get("number") is not None:
         return _number(arg.meta["number"])
-    if not is_tensor(arg) or dtype(arg) != dtype(start) or load(arg, start) is None:
+    if not is_tensor(arg) or dtype(arg) != dtype(start):
+        return None
+    if arg not in operands and (spread := _spread(arg, start, nodes, operands, load)) is not None:
+        return spread
+    if load(arg, start) is None:
         return None
     if arg not in operands:
         operands.append(arg)
     return f"p{operands.index(arg)}"
+
+
+def _spread(arg: fx.Node, start: fx.Node, nodes: list[fx.Node], operands: list[fx.Node], load: Load) -> str | None:
+    """Return the expression of the smaller or larger one of two operands that have fewer elements than the result: it is not worth a tensor."""
+    if arg.target not in SPREAD or any(not isinstance(of, fx.Node) or of in nodes or shape(of) == shape(start) for of in arg.args):
+        return None
+    more = list(operands)
+    names = [_name(of, start, nodes, more, load) for of in arg.args]
+    if None in names:
+        return None
+    operands[:] = more
+    return f"{SPREAD[arg.target]}({', '.join(map(str, names))})"
 
 
 def _number(number: float) -> str:
@@ -159,4 +182,6 @@ TABLE: Mapping[Any, Text] = {
     aten.clamp_min.default: _clamped("min", ""), aten.clamp_max.default: _clamped("", "max"),
 }  # fmt: skip
 """aten overload -> its text; what begins with `_` stands in kernels/activations.py."""
+SPREAD: Mapping[Any, str] = {aten.minimum.default: "tl.minimum", aten.maximum.default: "tl.maximum"}
+"""What is worked out from operands in the kernel's end, in place of a tensor like the result."""
 

@@ -1,6 +1,7 @@
 """Products of matrices that end with what follows them element by element, in one kernel on tensor cores. CUDA only.
 
     add(gelu(linear(x, W, b)), r)  ->  one kernel, whose last lines are `gelu(v + b) + r`
+    half_product(x, W) * minimum(s, t) * maximum(s, t) + b  ->  the same, from float16 to float32: what half_products.py makes of a product
 
 The library has few such ends (a bias, a ReLU, one form of GELU); torch.compile writes what follows as a kernel of its own, which reads the product
 again. The kernel is `kernels/fused_product.py`.
@@ -19,11 +20,12 @@ from torch import fx
 from warpwright.base import Action, digest
 from warpwright.domains.graph.cpp.kernel import interpret, subgraph
 from warpwright.domains.graph.cuda.plan import DEFAULT
-from warpwright.domains.graph.ir import Edit, GraphIR, argument, aten, dtype, edit, find, is_op, is_tensor, shape, value
+from warpwright.domains.graph.ir import Edit, GraphIR, argument, aten, dtype, edit, is_op, is_tensor, shape, value
 from warpwright.domains.graph.kernels import FromFile
 from warpwright.domains.graph.techniques.convolutions import epilogue
 from warpwright.domains.graph.techniques.convolutions.epilogue import Epilogue
 from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
+from warpwright.domains.graph.techniques.kernels.half_products import HALF_PRODUCT
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 
@@ -51,22 +53,24 @@ class FusedProduct(FromFile):
 
     file = "fused_product"
 
-    def __init__(self, end: Epilogue, by_rows: bool, biased: bool, blocks: list[int]) -> None:
-        self.biased = biased
-        self.calls = subgraph(end.nodes[1:], (end.nodes[0], *end.operands), [end.last])
+    def __init__(self, end: Epilogue, by_rows: bool, biased: bool, blocks: list[int], wide: bool = False) -> None:
+        """`wide`: the result is float32, of operands of 16 bits."""
+        self.biased, self.wide = biased, wide
+        self.calls = subgraph(end.calls, (end.nodes[0], *end.operands), [end.last])
         self.text = end.text("NAME", "row, column, m, n")
         self.by_rows, self.blocks = by_rows, blocks
-        self.__name__ = f"fused_product_{digest(f'{self.text}{by_rows}{blocks}')[:8]}"
+        self.__name__ = f"fused_product_{digest(f'{self.text}{by_rows}{blocks}{wide or str()}')[:8]}"
 
     def __call__(self, x: torch.Tensor, w: torch.Tensor, *operands: torch.Tensor) -> torch.Tensor:
         """Return what the function computes, by torch's own calls."""
+        x, w = (x.float(), w.float()) if self.wide else (x, w)
         product = x @ w.mT if self.by_rows else x @ w
         return interpret(self.calls, (product + operands[-1] if self.biased else product, *operands))[0]
 
     def python_text(self) -> str:
         """Return the end of the kernel, and the function that hands it over."""
         end = f"_end_of_{self.__name__}"
-        call = f"fused_product(x, w, {self.by_rows}, {end}, operands, {self.blocks})"
+        call = f"fused_product(x, w, {self.by_rows}, {end}, operands, {self.blocks}{', torch.float32' if self.wide else ''})"
         return f"{self.text.replace('NAME', end)}\n\ndef {self.__name__}(x, w, *operands):\n    return {call}\n"
 
 
@@ -83,13 +87,15 @@ class _Found:
 
 
 def _load(operand: fx.Node, start: fx.Node) -> str | None:
-    """A number a column, one in all, or a tensor like the result."""
+    """A number a column, a number a row, one in all, or a tensor like the result."""
     sizes = (1,) * (len(shape(start)) - len(shape(operand))) + shape(operand)
     if len(sizes) != len(shape(start)):
         return None
     if all(size == 1 for size in sizes[:-1]) and sizes[-1] in (1, shape(start)[-1]):
         at = "{q} + column" if sizes[-1] > 1 else "{q} + column * 0"
         return f"tl.load({at}, mask=column < n, other=0.0)[None, :].to(tl.float32)"
+    if sizes == (*shape(start)[:-1], 1):
+        return "tl.load({q} + row, mask=row < m, other=0.0)[:, None].to(tl.float32)"
     if sizes != shape(start):
         return None
     at, inside = "{q} + row.to(tl.int64)[:, None] * n + column[None, :]", "(row < m)[:, None] & (column < n)[None, :]"
@@ -101,6 +107,8 @@ def read(node: fx.Node) -> _Found | None:
     bias: Any = None
     if is_op(node, aten.linear.default):
         x, w, by_rows, bias = node.args[0], node.args[1], True, argument(node, "bias")
+    elif node.target is HALF_PRODUCT:
+        x, w, by_rows = node.args
     elif is_op(node, aten.addmm.default):
         if argument(node, "beta") != 1 or argument(node, "alpha") != 1:
             return None
@@ -120,16 +128,16 @@ def read(node: fx.Node) -> _Found | None:
 
 
 def _covered(node: fx.Node, x: fx.Node, w: fx.Node) -> bool:
-    if len(shape(w)) != 2 or len(shape(x)) < 2 or len({dtype(t) for t in (x, w, node)}) != 1:
+    if len(shape(w)) != 2 or len(shape(x)) < 2 or len({dtype(t) for t in (x, w, *([] if node.target is HALF_PRODUCT else [node]))}) != 1:
         return False
-    (k, n), size = (shape(x)[-1], shape(node)[-1]), value(node).element_size()
+    (k, n), size = (shape(x)[-1], shape(node)[-1]), value(x).element_size()
     m = math.prod(shape(x)[:-1])
-    return dtype(node) in KINDS and k * size % _EVEN == 0 and n * size % _EVEN == 0 and m < 1 << 31 and 2.0 * m * n * k >= _LEAST_FLOPS
+    return dtype(x) in KINDS and k * size % _EVEN == 0 and n * size % _EVEN == 0 and m < 1 << 31 and 2.0 * m * n * k >= _LEAST_FLOPS
 
 
 @dataclass(frozen=True)
 class FusedProducts:
-    """linear(x, W, b) and what follows element by element  ->  one kernel, in bfloat16 and float16.
+    """linear(x, W, b) and what follows element by element  ->  one kernel, in bfloat16 and float16, or from float16 to float32.
 
     Numbers stay in float32 from the sums to the last call, where the original rounds after each.
     """
@@ -140,7 +148,7 @@ class FusedProducts:
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield one action for all such products together."""
         late = ("compile", "cuda_graph", "plan", "fuse_cuda")
-        if ir.training is None and not any(ir.scheduled(name) for name in late) and any(read(node) for node in find(ir, *_PRODUCTS)):
+        if ir.training is None and not any(ir.scheduled(name) for name in late) and any(map(read, _starts(ir))):
             yield Action(self.name)
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
@@ -148,7 +156,7 @@ class FusedProducts:
         if action not in list(self.sites(ir)):
             raise NotApplicable("expected a large product in 16 bits that element-wise calls follow", f"not {action}")
         e = edit(ir)
-        for name in [node.name for node in find(ir, *_PRODUCTS)]:
+        for name in [node.name for node in _starts(ir)]:
             node = next((one for one in e.graph.nodes if one.name == name), None)
             found = read(node) if node is not None and node.users else None
             if node is not None and found is not None:
@@ -156,9 +164,13 @@ class FusedProducts:
         return e.finish()
 
 
+def _starts(ir: GraphIR) -> list[fx.Node]:
+    return [node for node in ir.graph.nodes if is_op(node, *_PRODUCTS) or node.target is HALF_PRODUCT]
+
+
 def _emit(e: Edit, node: fx.Node, found: _Found) -> None:
-    blocks = block_shape(math.prod(shape(found.x)[:-1]), shape(node)[-1], value(node).element_size())
-    target = FusedProduct(found.end, found.by_rows, found.biased, blocks)
+    blocks = block_shape(math.prod(shape(found.x)[:-1]), shape(node)[-1], value(found.x).element_size())
+    target = FusedProduct(found.end, found.by_rows, found.biased, blocks, dtype(node) != dtype(found.x))
     e.replace(found.end.last, e.before(found.end.last).call(target, found.x, found.w, *found.end.operands))
 
 

@@ -79,7 +79,7 @@ class HalfProducts:
     tf32: bool = False
     """Does the task permit TF32 in products? Else the program's flags may."""
     name: str = "half_products"
-    traits: ClassVar[Traits] = Traits("S", tried_first=True, best_with=(fuse_cuda(1, DEFAULT), Action("cuda_graph")))
+    traits: ClassVar[Traits] = Traits("S", tried_first=True, best_with=(Action("fused_product"), fuse_cuda(1, DEFAULT), Action("cuda_graph")))
     """Alone each pass is a call of torch's."""
     assume: str = "what goes into a product is finite"
 
