@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 
+from warpwright import workers
 from warpwright.tasks import saved_module
 from warpwright.workers.fork_server import ForkServer
 
@@ -42,6 +46,25 @@ def test_one_that_starts_a_thread_is_not_kept(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with started("starts_a_thread") as server:
         assert server.ready and loaded(server) == []
+
+
+WORKER = """
+import os, tempfile
+from warpwright.workers import zygote
+tempfile.gettempdir()  # as a module may that is imported before the fork
+zygote.MAINS["candidate"] = "tells_its_folder"
+here, order = os.getcwd(), {"user": None, "limit": False, "inside": [], "reads": [], "role": "candidate"}
+order |= {"folder": here, "exchange": here, "environment": {"TMPDIR": here + "/own"}}
+a, b = os.pipe()
+zygote._worker(order, a, b, os.open("log.txt", os.O_WRONLY | os.O_CREAT))
+"""
+
+
+def test_a_worker_has_its_own_folder_for_temporary_files_whatever_was_imported_before(tmp_path: Path) -> None:
+    (tmp_path / "tells_its_folder.py").write_text("import tempfile\ndef serve(*_):\n    open('told.txt', 'w').write(tempfile.gettempdir())\n")
+    path = os.pathsep.join([str(tmp_path), str(Path(workers.__file__).parents[2])])
+    subprocess.run([sys.executable, "-c", WORKER], cwd=tmp_path, env=os.environ | {"PYTHONPATH": path}, check=True, timeout=60)
+    assert (tmp_path / "told.txt").read_text() == str(tmp_path / "own"), (tmp_path / "log.txt").read_text()
 
 
 class Own(torch.nn.ReLU):

@@ -20,6 +20,7 @@ import select
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import time
 from typing import Any, NoReturn
@@ -170,6 +171,7 @@ def _worker(order: dict[str, Any], request_fd: int, reply_fd: int, log_fd: int) 
         level = _isolate(order)
         isolation.die_with_parent()
         os.makedirs(os.environ["TMPDIR"], exist_ok=True)
+        tempfile.tempdir = None  # whoever asked before the fork, as a preloaded module may have, has it remember a folder that is not this worker's
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         importlib.import_module(MAINS[order["role"]]).serve(request_fd, reply_fd, {**order, "isolation": level})
         code = 0
