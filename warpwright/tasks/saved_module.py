@@ -73,6 +73,15 @@ class Model(_CLASS):
         elif "apart" in _FILE:  # a part may be built anew when it is copied, and is then in training mode
             for name, part in self.named_modules():
                 part.training = _FILE["training"] is not (name in _FILE["apart"])
+        _register(self)
+
+
+def _register(model):
+    """transformers' constructor, which is not called here, notes for a class what its models can record (hidden states, attentions)."""
+    registry = getattr(sys.modules.get("transformers.utils.output_capturing"), "_CAN_RECORD_REGISTRY", None)
+    for part in model.modules() if registry is not None else ():
+        if hasattr(part, "_can_record_outputs"):  # before 5.20 the registry was a plain dictionary
+            registry[str(type(part)) if type(registry) is dict else part] = part._can_record_outputs
 
 
 def _fresh(value):
