@@ -29,3 +29,28 @@ def test_a_training_step_is_calibrated() -> None:
     drawn = calibrated(model, (x,), {})
     y, gradient = drawn(x)
     assert 0.9 < float(y.std()) < 1.1 and float(gradient.abs().max()) > 0 and float(model.two.weight.detach().abs().max()) == 0
+
+
+class Placed(nn.Embedding):
+    """Places of words, which may be counted from elsewhere: a keyword says from where."""
+
+    def forward(self, count: int, *, start: int) -> torch.Tensor:
+        """Return the rows from `start`."""
+        return super().forward(torch.arange(start, start + count))
+
+
+class Words(nn.Module):
+    """A model that calls a part by keyword."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.places = Placed(40, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return x with its places."""
+        return x + self.places(x.shape[0], start=3)
+
+
+def test_a_part_that_is_called_by_keyword_is_called_so_again() -> None:
+    drawn = calibrated(Words(), (torch.zeros(30, 8),), {})
+    assert 0.9 < float(drawn(torch.zeros(30, 8)).std()) < 1.1

@@ -61,7 +61,7 @@ def _scaling(model: torch.nn.Module) -> Iterator[None]:
     """Inside, each layer with a matrix or filters is scaled to outputs of variance 1 when it is first called."""
     done: set[int] = set()
 
-    def scale(part: torch.nn.Module, args: Any, output: Any) -> Any:
+    def scale(part: torch.nn.Module, args: Any, kwargs: Any, output: Any) -> Any:
         weight = getattr(part, "weight", None)
         if not isinstance(weight, torch.Tensor) or weight.dim() < 2 or id(weight) in done or not isinstance(output, torch.Tensor):
             return None
@@ -70,9 +70,9 @@ def _scaling(model: torch.nn.Module) -> Iterator[None]:
         if not LEAST < spread < MOST:
             return None
         weight.data.div_(spread)  # a training step's forward runs with gradients, in which no parameter may be written
-        return part.forward(*args)
+        return part.forward(*args, **kwargs)
 
-    hooks = [part.register_forward_hook(scale) for part in model.modules() if not list(part.children())]
+    hooks = [part.register_forward_hook(scale, with_kwargs=True) for part in model.modules() if not list(part.children())]
     try:
         yield
     finally:
