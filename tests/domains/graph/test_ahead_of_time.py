@@ -90,3 +90,34 @@ def test_it_computes_the_same_with_the_state_of_now(tmp_path: Path, monkeypatch:
                 other.mul_(0.5)
         assert len(list((tmp_path / "cache" / "warpwright").glob("*.pt2"))) == 1
         torch.testing.assert_close(faster.double()(x.double())["out"], model.double()(x.double())["out"])
+
+
+EMPTY_PART = """import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        q = x[..., :8].permute(0, 2, 1, 3)
+        q = torch.cat((q * 2, q[..., 8:]), -1).contiguous()
+        return q.view(8, 16, 8) + 1
+
+
+def get_inputs():
+    return [torch.randn(2, 16, 4, 24)]
+
+
+def get_init_inputs():
+    return []
+"""
+"""As a rotary embedding of all numbers is written (GPT-NeoX): torch.compile takes the order of axes of `cat` from the only part that is not empty."""
+
+
+@pytest.mark.compiler
+def test_a_view_that_the_compiler_cannot_make_is_a_reshape(tmp_path: Path) -> None:
+    space = space_of(tmp_path, EMPTY_PART)
+    compiled, ahead = (space.replay((action,)) for action in (Action("compile", params=(("mode", "default"),)), AHEAD))
+    for ir in (compiled, ahead):
+        assert not [node for node in ir.graph.nodes if node.target is torch.ops.aten.view.default]
+    text = space.candidate((Action("compile", params=(("mode", "default"),)),)).source.text
+    model, [x] = taskfile.run_text(text, "<compiled>", "compiled_view").ModelNew(), [torch.randn(2, 16, 4, 24)]
+    torch.testing.assert_close(model(x), x[..., :8].permute(0, 2, 1, 3).reshape(8, 16, 8) * 2 + 1)

@@ -51,7 +51,7 @@ class Compile:
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
         """Return the IR with compilation on."""
-        return _scheduled(self.sites(ir), ir, action)
+        return _scheduled(self.sites(ir), _reshaped(ir), action)
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,19 @@ class AheadOfTime:
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
         """Return the IR with compilation ahead of time on."""
-        return _scheduled(self.sites(ir), without_views(ir), action)
+        return _scheduled(self.sites(ir), _reshaped(without_views(ir)), action)
+
+
+def _reshaped(ir: GraphIR) -> GraphIR:
+    """Return the IR with reshapes in the place of views. Of `cat(x.permute(0, 2, 1, 3), ...)`, which eager lays out anew, torch.compile expects that it
+    keeps the order of its operands' axes; a `contiguous()` after it is not in the graph, for it does nothing in eager, and the view fails."""
+    views = [node.name for node in find(ir, aten.view.default)]
+    if not views:
+        return ir
+    e = edit(ir)
+    for name in views:
+        e.node(name).target = aten.reshape.default
+    return e.finish()
 
 
 @dataclass(frozen=True)
