@@ -79,8 +79,8 @@ class AheadOfTime:
 def _reshaped(ir: GraphIR) -> GraphIR:
     """Return the IR with reshapes in the place of views.
 
-    Of `cat(x.permute(0, 2, 1, 3), ...)`, which eager lays out anew, torch.compile expects in some cases that it keeps the order of its operands' axes;
-    a `contiguous()` after it is not in the graph, for it does nothing in eager, and the view would fail.
+    Of `cat(x.permute(0, 2, 1, 3), ...)`, which eager lays out anew, torch.compile expects in some cases the order of its operands' axes; a
+    `contiguous()` after it is not in the graph, for it does nothing in eager, and the view would fail.
     """
     views = [node.name for node in find(ir, aten.view.default)]
     if not views:

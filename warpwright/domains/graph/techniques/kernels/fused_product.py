@@ -108,7 +108,7 @@ def read(node: fx.Node) -> _Found | None:
     if is_op(node, aten.linear.default):
         x, w, by_rows, bias = node.args[0], node.args[1], True, argument(node, "bias")
     elif node.target is HALF_PRODUCT:
-        x, w, by_rows = node.args
+        (x, w), by_rows = node.args[:2], bool(node.args[2])
     elif is_op(node, aten.addmm.default):
         if argument(node, "beta") != 1 or argument(node, "alpha") != 1:
             return None
