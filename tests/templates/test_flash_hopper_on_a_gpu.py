@@ -11,8 +11,9 @@ from warpwright.templates import flash_hopper
 pytestmark = pytest.mark.cuda
 
 CASES = [
-    (64, 12, 12, 197, 197, 64, False, 0), (2, 4, 2, 1500, 1500, 96, True, 0), (2, 4, 4, 200, 5000, 128, False, 0), (1, 8, 2, 300, 1000, 128, True, 700),
-    (2, 3, 3, 1100, 1100, 72, False, 0), (2, 2, 2, 640, 640, 192, True, 0), (2, 4, 4, 1024, 1024, 256, True, 0), (1, 1, 1, 5, 1, 128, False, 0),
+    (64, 12, 12, 197, 197, 64, False, 0), (2, 4, 2, 1500, 1500, 96, True, 0), (2, 4, 4, 200, 5000, 128, False, 0),
+    (1, 8, 2, 300, 1000, 128, True, 700), (2, 3, 3, 1100, 1100, 72, False, 0), (2, 2, 2, 640, 640, 192, True, 0),
+    (2, 4, 4, 1024, 1024, 256, True, 0), (1, 1, 1, 5, 1, 128, False, 0),
     (4, 16, 16, 4096, 4096, 128, True, 0), (3, 5, 5, 2048, 2048, 64, True, 0),
 ]  # fmt: skip
 """Batch, heads, heads of keys, rows, keys, numbers a head, causal, offset."""
