@@ -51,7 +51,7 @@ class Compile:
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
         """Return the IR with compilation on."""
-        return _scheduled(self.sites(ir), _reshaped(ir), action)
+        return _scheduled(self.sites(ir), _laid_out(ir), action)
 
 
 @dataclass(frozen=True)
@@ -73,21 +73,24 @@ class AheadOfTime:
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
         """Return the IR with compilation ahead of time on."""
-        return _scheduled(self.sites(ir), _reshaped(without_views(ir)), action)
+        return _scheduled(self.sites(ir), _laid_out(without_views(ir)), action)
 
 
-def _reshaped(ir: GraphIR) -> GraphIR:
-    """Return the IR with reshapes in the place of views.
+def _laid_out(ir: GraphIR) -> GraphIR:
+    """Return the IR with reshapes in the place of views, and results that are made contiguous where they are.
 
     Of `cat(x.permute(0, 2, 1, 3), ...)`, which eager lays out anew, torch.compile expects in some cases the order of its operands' axes; a
-    `contiguous()` after it is not in the graph, for it does nothing in eager, and the view would fail.
+    `contiguous()` after it is not in the graph, for it does nothing in eager: a view would fail, and a result would have other strides.
     """
-    views = [node.name for node in find(ir, aten.view.default)]
-    if not views:
-        return ir
     e = edit(ir)
-    for name in views:
+    for name in [node.name for node in find(ir, aten.view.default)]:
         e.node(name).target = aten.reshape.default
+    output = e.ir.output
+    at, made = e.before(output), {}
+    for node in e.ir.results:
+        if isinstance(node, torch.fx.Node) and node.op == "call_function" and is_tensor(node) and node not in made and value(node).is_contiguous():
+            made[node] = at.call(aten.contiguous.default, node)
+    output.args = (tuple(made.get(result, result) for result in e.ir.results),)
     return e.finish()
 
 
