@@ -73,11 +73,11 @@ class AheadOfTime:
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
         """Return the IR with compilation ahead of time on."""
-        return _scheduled(self.sites(ir), _laid_out(without_views(ir), every=True), action)
+        return _scheduled(self.sites(ir), _laid_out(without_views(ir)), action)
 
 
-def _laid_out(ir: GraphIR, every: bool = False) -> GraphIR:
-    """Return the IR with reshapes in the place of views, and results that are made contiguous where they are, or `every` one.
+def _laid_out(ir: GraphIR) -> GraphIR:
+    """Return the IR with reshapes in the place of views, and results that are made contiguous where they are.
 
     Of `cat(x.permute(0, 2, 1, 3), ...)`, which eager lays out anew, torch.compile expects in some cases the order of its operands' axes; a
     `contiguous()` after it is not in the graph, for it does nothing in eager: a view would fail, and a result would have other strides.
@@ -90,7 +90,7 @@ def _laid_out(ir: GraphIR, every: bool = False) -> GraphIR:
     for node in e.ir.results:
         if not isinstance(node, torch.fx.Node) or node.op != "call_function" or not is_tensor(node):
             continue
-        if every or value(node).is_contiguous() or is_op(node, aten.cat.default):  # whose fake tensor has those other strides too
+        if value(node).is_contiguous() or is_op(node, aten.cat.default):  # whose fake tensor has those other strides too
             made[node] = made.get(node) or at.call(aten.contiguous.default, node)
     output.args = (tuple(made.get(result, result) for result in e.ir.results),)
     return e.finish()
