@@ -126,7 +126,7 @@ def _spread(arg: fx.Node, start: fx.Node, nodes: list[fx.Node], operands: list[f
     if None in names:
         return None
     operands[:] = more
-    return f"{SPREAD[arg.target]}({', '.join(map(str, names))})"
+    return f"{SPREAD[arg.target]}({', '.join(map(str, names))}, propagate_nan=tl.PropagateNan.ALL)"
 
 
 def _number(number: float) -> str:
