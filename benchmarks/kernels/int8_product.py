@@ -26,6 +26,7 @@ from benchmarks.timing.events import batch
 from warpwright import ops
 from warpwright.templates import driver, int8_product, int8_reference
 from warpwright.templates.int8_product import SlicedMatrix, Tiles
+from warpwright.templates.sources import text
 
 Shape = tuple[int, int, int]  # m, n, k
 BASE = Tiles()
@@ -307,7 +308,7 @@ def _compile_all() -> None:
     jobs += [("int8_slices.cu", [f"WARPS={warps}"]) for warps in (1, 8)]
     began = time.monotonic()
     with concurrent.futures.ProcessPoolExecutor(max_workers=12) as pool:
-        for job in [pool.submit(driver.machine_code, int8_product.text(name), "90a", defines) for name, defines in jobs]:
+        for job in [pool.submit(driver.machine_code, text(name), "90a", defines) for name, defines in jobs]:
             job.result()
     print(f"compiled {len(jobs)} in {time.monotonic() - began:.0f} s")
 

@@ -27,6 +27,7 @@ from benchmarks.kernels.row_file import run
 from benchmarks.timing.events import batch as seconds_of
 from warpwright.templates import driver, recurrent
 from warpwright.templates.recurrent import KINDS, PLAIN, Chip, Network, Tiles, Way
+from warpwright.templates.sources import text
 
 H200 = Chip(132, 227 * 1024, "90a")
 
@@ -138,7 +139,7 @@ def _compiled(jobs: int) -> Iterator[dict[str, Any]]:
     assert chip is not None
     plans = {tiles for case in (*CHECKED, *TIMED) for way in case.ways for _, tiles in case.launches(chip, way) or []}
     with ThreadPoolExecutor(jobs) as pool:
-        list(pool.map(lambda tiles: driver.machine_code(recurrent.text("recurrent.cu"), chip.arch, tiles.defines()), sorted(plans)))
+        list(pool.map(lambda tiles: driver.machine_code(text("recurrent.cu"), chip.arch, tiles.defines()), sorted(plans)))
     yield {"table": "compiled", "gpu": torch.cuda.get_device_name(), "kernels": len(plans), "seconds": round(time.monotonic() - start, 1)}
 
 

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import functools
 import math
-import re
-from pathlib import Path
 from typing import NamedTuple
 
 import torch
 
 from warpwright.errors import UsageError
 from warpwright.templates import driver
-
-
-def text(name: str) -> str:
-    """Return the CUDA text of a template with its own headers in place."""
-    folder = Path(__file__).parent
-    return re.sub(r'#include "(\w+\.h)"', lambda match: text(match[1]), (folder / name).read_text())
-
+from warpwright.templates.sources import text
 
 # --- generated programs hold what follows
 

@@ -5,19 +5,13 @@ from __future__ import annotations
 import functools
 import struct
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 
 from warpwright.errors import WarpwrightError
 from warpwright.templates import driver
-
-
-def text(name: str) -> str:
-    """Return the CUDA text of the template."""
-    return (Path(__file__).parent / name).read_text()
-
+from warpwright.templates.sources import text
 
 # --- generated programs hold what follows
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from warpwright.native import kept
-from warpwright.templates import flash_hopper, int8_product
-from warpwright.templates import recurrent as templates_recurrent
+from warpwright.templates.sources import text
 
 MARK = "# --- generated programs hold what follows\n"
 SOURCES = ("int8_product.cu", "int8_slices.cu")
@@ -56,17 +55,17 @@ def text(name):
 
 def int8() -> str:
     """Return Python text that binds `_int8` to a module with `linear`, `cut` and what they need."""
-    return _module("int8_product", "_int8", {name: int8_product.text(name) for name in SOURCES})
+    return _module("int8_product", "_int8", {name: text(name) for name in SOURCES})
 
 
 def recurrent() -> str:
     """Return Python text that binds `_recurrent` to a module with `network` and what it needs."""
-    return _module("recurrent", "_recurrent", {"recurrent.cu": templates_recurrent.text("recurrent.cu")})
+    return _module("recurrent", "_recurrent", {"recurrent.cu": text("recurrent.cu")})
 
 
 def flash() -> str:
     """Return Python text that binds `_flash` to a module with `attention`, `takes` and what they need."""
-    return _module("flash_hopper", "_flash", {"flash_hopper.cu": flash_hopper.text("flash_hopper.cu")})
+    return _module("flash_hopper", "_flash", {"flash_hopper.cu": text("flash_hopper.cu")})
 
 
 def _module(name: str, bound: str, texts: Mapping[str, str]) -> str:
