@@ -101,7 +101,8 @@ __device__ __forceinline__ float power_of_two(float x) {
     return y;
 }
 
-__device__ __forceinline__ void hide(float (&s)[SCORES], const int (&left)[2]) {  // left: columns that the row still sees, from the thread's first
+__device__ __forceinline__ void hide(float (&s)[SCORES], int row, int first_column, const Sizes& of) {  // what the thread's rows do not see
+    const int left[2] = {seen_by(row, of) - first_column, seen_by(row + 8, of) - first_column};  // columns from the thread's first that they do
 #pragma unroll
     for (int i = 0; i < SCORES; ++i)
         if (i / 4 * 8 + i % 2 >= left[i / 2 % 2]) s[i] = NEVER;
@@ -253,7 +254,7 @@ __device__ __forceinline__ void consume(u32 q, u32 q_full, u32 q_empty, Ring key
     if (TURNS) begin_turns(group);
     for (int round = 0; turn_of(round) < of.tiles; ++round) {
         const Tile tile = tile_of(turn_of(round), of);
-        const int row = tile.row + 64 * group + 16 * warp + lane / 4, first_column = lane % 4 * 2;
+        const int row = tile.row + 64 * group + 16 * warp + lane / 4;
         const int whole = seen_by(tile.row + 64 * group, of) / BN;  // tiles of keys that all rows of this warpgroup see whole
         float s[SCORES], y[SUMS], top[2] = {NEVER, NEVER}, sum[2] = {0.0f, 0.0f}, decay[2];
         u32 w[SCORES / 2];
@@ -271,10 +272,7 @@ __device__ __forceinline__ void consume(u32 q, u32 q_full, u32 q_empty, Ring key
         settle(s);
         keys.release_slot(lane);
         if (n == 0) release(q_empty, lane);
-        if (n >= whole) {
-            const int left[2] = {seen_by(row, of) - n * BN - first_column, seen_by(row + 8, of) - n * BN - first_column};
-            hide(s, left);
-        }
+        if (n >= whole) hide(s, row, n * BN + lane % 4 * 2, of);
         soften(s, top, sum, decay, scale);
 
         // The wait for the products with values stands at the loop's top: in one block with the softmax ptxas moves it before that.
@@ -301,10 +299,7 @@ __device__ __forceinline__ void consume(u32 q, u32 q_full, u32 q_empty, Ring key
             settle(s);
             keys.release_slot(lane);
             if (n == 0) release(q_empty, lane);
-            if (n >= whole) {
-                const int left[2] = {seen_by(row, of) - n * BN - first_column, seen_by(row + 8, of) - n * BN - first_column};
-                hide(s, left);
-            }
+            if (n >= whole) hide(s, row, n * BN + lane % 4 * 2, of);
             soften(s, top, sum, decay, scale);
         }
 

@@ -108,11 +108,11 @@ def _name(arg: Any, start: fx.Node, nodes: list[fx.Node], operands: list[fx.Node
         return _number(arg.meta["number"])
     if not is_tensor(arg) or dtype(arg) != dtype(start):
         return None
-    if arg not in operands and (spread := _spread(arg, start, nodes, operands, load)) is not None:
-        return spread
-    if load(arg, start) is None:
-        return None
     if arg not in operands:
+        if (spread := _spread(arg, start, nodes, operands, load)) is not None:
+            return spread
+        if load(arg, start) is None:
+            return None
         operands.append(arg)
     return f"p{operands.index(arg)}"
 

@@ -59,7 +59,7 @@ class FusedProduct(FromFile):
         self.calls = subgraph(end.calls, (end.nodes[0], *end.operands), [end.last])
         self.text = end.text("NAME", "row, column, m, n")
         self.by_rows, self.blocks = by_rows, blocks
-        self.__name__ = f"fused_product_{digest(f'{self.text}{by_rows}{blocks}{wide or str()}')[:8]}"
+        self.__name__ = f"fused_product_{digest(f'{self.text}{by_rows}{blocks}{wide}')[:8]}"
 
     def __call__(self, x: torch.Tensor, w: torch.Tensor, *operands: torch.Tensor) -> torch.Tensor:
         """Return what the function computes, by torch's own calls."""

@@ -74,11 +74,7 @@ def _fits(node: fx.Node, found: Attention) -> bool:
 
 def _emit(e: Edit, node: fx.Node, found: Attention) -> None:
     at, four = e.before(node), len(found.sizes) == 4
-    sizes = [found.shape_of(x) for x in (found.q, found.k, found.v)]
-    q, k, v = (technique.shaped(at, x, size) for x, size in zip((found.q, found.k, found.v), sizes, strict=True))
-    for factor in found.factors:
-        q = at.call(aten.mul.Tensor, q, factor)
-    k = at.call(aten.transpose.int, k, -2, -1) if found.transposed else k
+    q, k, v = technique.operands(at, found)
     if not four:  # as many heads of one batch
         q, k, v = (at.call(aten.unsqueeze.default, x, 0) for x in (q, k, v))
     turned = four and technique.is_turned(node)

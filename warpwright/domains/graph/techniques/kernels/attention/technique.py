@@ -141,10 +141,7 @@ def flops(found: Attention) -> float:
 
 def _emit(e: Edit, node: fx.Node, found: Attention, products: int, listed: bool = True) -> None:
     at = e.before(node)
-    q, k, v = (shaped(at, x, found.shape_of(x)) for x in (found.q, found.k, found.v))
-    for factor in found.factors:
-        q = at.call(aten.mul.Tensor, q, factor)
-    k = at.call(aten.transpose.int, k, -2, -1) if found.transposed else k
+    q, k, v = operands(at, found)
     four, sizes = len(found.sizes) == 4, found.shape_of(found.q)
     rows = sizes[-2]
     shared = rows * (sizes[1] // found.heads if four else 1)
@@ -163,6 +160,14 @@ def _emit(e: Edit, node: fx.Node, found: Attention, products: int, listed: bool 
         turned, blocks,
     )  # fmt: skip
     e.replace(node, shaped(at, new, shape(node)))
+
+
+def operands(at: Inserter, found: Attention) -> tuple[fx.Node, fx.Node, fx.Node]:
+    """Return q, with all factors in it, k and v as the kernels take them."""
+    q, k, v = (shaped(at, x, found.shape_of(x)) for x in (found.q, found.k, found.v))
+    for factor in found.factors:
+        q = at.call(aten.mul.Tensor, q, factor)
+    return q, at.call(aten.transpose.int, k, -2, -1) if found.transposed else k, v
 
 
 def is_turned(node: fx.Node) -> bool:
