@@ -12,6 +12,9 @@
 #   misses    first programs of networks that lose, or TASKS: eager with the channels last beside them, then torch.compile               140
 #   wide      attention with heads of 512 and 1,024 in 16 bits, with a bias, and decoding                                                 45
 #   hopper    attention in 16 bits by flash_hopper beside cuDNN's: right, with a watchdog, then timed in several shapes                  75
+#   sums      first programs of sums and extrema of columns, and of a batch norm                                                         45
+#   all       first programs of all 250 tasks, strict                                                                                   330
+#   all_tf32  the same in TF32's track                                                                                                  215
 #   odd       convolutions of images whose places are no multiple of four, with blocks of one sample each beside the usual ones           45
 #   backward  attention's backward kernels, heads of 256 and 16 bits                                                                      70
 #   step      a training step with causal attention, whole, by verdict                                                                   105
@@ -75,6 +78,14 @@ verdicts() {
         --out "$work/$name" "$@"
 }
 
+# sweep NAME SECONDS ...: first programs of all levels
+sweep() {
+    local name=$1 seconds=$2
+    shift 2
+    limited "$name" $((seconds + 4)) benchmarks.kernelbench.whole --kernelbench "$kb" --seed "$seed" --verdicts 0 --first "$seconds" --jobs "$jobs" \
+        --resume $dry --out "$work/$name" "$@"
+}
+
 # released NAME SECONDS ...: CUDA-L1's programs beside ours
 released() {
     local name=$1 seconds=$2
@@ -120,6 +131,9 @@ hopper)
     limited hopper_first 25 benchmarks.kernels.flash_hopper --cases "$cases" --watchdog --seconds 20 $dry --out "$work/hopper_first"
     limited hopper "$((${limit:-75} - 25))" benchmarks.kernels.flash_hopper --ways all --seconds $((${limit:-75} - 30)) $dry --out "$work/hopper"
     ;;
+sums) first sums $((${limit:-45} - 4)) --baselines compile,cuda_graph --jobs 10 --last 4 --tasks 1:47,1:48,1:49,1:51,1:52,1:53,1:33 --still ;;
+all) sweep all $((${limit:-330} - 5)) ;;
+all_tf32) sweep all_tf32 $((${limit:-215} - 5)) --precision tf32 ;;
 odd)
     limited odd "${limit:-45}" benchmarks.kernels.implicit_convolution --cases "half odd" --ways chosen --no-compile \
         --seconds $((${limit:-45} - 5)) --jobs "$((jobs < 10 ? jobs : 10))" $dry --out "$work/odd"
@@ -155,16 +169,16 @@ modules)
 lanes)
     case ${LANES:-} in
     "") echo "expected LANES=first, second, third or PART:SECONDS ... | PART:SECONDS ..., saw none" >&2 && exit 2 ;;
-    first) LANES="padded:45 t3:30 verdicts:490|hopper:75 wide:45 odd:45 backward:70 step:105 plan:45 merger:75 tf32:110" ;;
-    second) LANES="misses:140 verdicts:430|modules:570" ;;
-    third) LANES="warm:330|cuda_l1:330" ;;
+    first) LANES="hopper:75 odd:45 wide:45 backward:70 plan:40 misses:140 merger:75|all_tf32:215 sums:45 padded:45 t3:30 verdicts:200" ;;
+    second) LANES="cuda_l1:330 step:105 tf32:120|all:330 verdicts:220" ;;
+    third) LANES="warm:330|modules:500" ;;
     esac
     lane 0 ${LANES%|*} &
     lane 1 ${LANES#*|} &
     wait
     ;;
 *)
-    known="padded, t3, misses, wide, hopper, odd, backward, step, plan, merger, verdicts, warm, tf32, cuda_l1, modules or lanes"
+    known="padded, t3, misses, wide, hopper, sums, all, all_tf32, odd, backward, step, plan, merger, verdicts, warm, tf32, cuda_l1, modules or lanes"
     echo "expected $known, saw $part" >&2
     exit 2
     ;;

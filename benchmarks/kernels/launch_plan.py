@@ -4,7 +4,7 @@
 
 A row a program in OUT/rows.jsonl: for each way of running it the microseconds of the host in calls back to back on a quick core, with an idle GPU
 before them (BURST calls, so that the queue is never full), and from an idle GPU to an idle GPU, medians of many and the least. "optimized" is the
-plan without the checks before a call, "one by one" the same without a graph of its kernels. A row more says of what a plan's time consists. `right`:
+plan without the checks before a call, "one by one" the same without a graph of its kernels, "one empty kernel" a launch of nothing. A row more says of what a plan's time consists. `right`:
 streams, threads, changed weights, a caller's CUDA graph, results that are kept, all compared with eager and float64. --dry: on the CPU, with
 translated kernels and no times.
 """
@@ -126,6 +126,7 @@ def measured(name: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]
     vars(names_of(single)["CUDA_KERNELS"])["graphs"] = tuple  # no functions of the driver's: kernels are launched one by one
     single(x)
     calls["one by one, optimized"] = straight(single, x)
+    calls["one empty kernel"] = partial(torch.cuda._sleep, 0)  # no way is quicker than the host and its device are with nothing to do
     for call in calls.values():
         for _ in range(20):
             call()
