@@ -47,9 +47,9 @@ TASK_SECONDS, TIMING_SECONDS, LAST_SECONDS = 240, 25, 20.0
 """After which a process is ended (the longest builds take 90 s, and as long again it stands still), also while it alone measures; and how long before
 the end no task is begun."""
 ROUND_SECONDS, ROUNDS, ROUNDS_SECONDS = 3e-3, 13, 0.6
-"""Length of a batch, how many of each program, in turns, and after how long no round begins. Many short turns: which core a process has, and how quick
-that is, changes within tenths of a second (results/host_cores_h200). By the recorded times a task takes 0.22 s of timing in the middle, 0.43 in
-the mean, and all 210 tasks 90 s; what is prepared besides takes 15 processes 184 s."""
+"""Length of a batch, how many of each program, in turns, and after how long no round begins. Many short turns: which core a process has, and how
+quick that is, changes within tenths of a second (results/host_cores_h200). By the recorded times a task is timed for 0.22 s in the middle, 0.43 in
+the mean, and all 210 for 90 s; what is prepared besides takes 15 processes 184 s."""
 
 
 def main() -> None:

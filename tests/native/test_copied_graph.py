@@ -19,7 +19,7 @@ from tests.domains.graph.test_lower import Standing
 from warpwright.base import Action
 from warpwright.domains import graph
 from warpwright.native import copied_graph
-from warpwright.native.copied_graph import _Copy, _CopiedGraph
+from warpwright.native.copied_graph import _CopiedGraph, _Copy
 
 CHILD = 77
 
@@ -198,7 +198,8 @@ def test_a_copy_is_laid_out_as_the_drivers_header_says(tmp_path: Path) -> None:
     fields = [*(f"src{name}" for name in names), "reserved0", "srcPitch", "srcHeight"]
     fields += [*(f"dst{name}" for name in names), "reserved1", "dstPitch", "dstHeight", "WidthInBytes", "Height", "Depth"]
     own = [name for name, _ in _Copy._fields_]
-    asked = f'_Static_assert(sizeof(CUDA_MEMCPY3D) == {ctypes.sizeof(_Copy)}, "");\n_Static_assert(CU_MEMORYTYPE_DEVICE == {copied_graph._ON_GPU}, "");\n'
+    asked = f'_Static_assert(sizeof(CUDA_MEMCPY3D) == {ctypes.sizeof(_Copy)}, "");\n'
+    asked += f'_Static_assert(CU_MEMORYTYPE_DEVICE == {copied_graph._ON_GPU}, "");\n'
     asked += "".join(
         f'_Static_assert(offsetof(CUDA_MEMCPY3D, {theirs}) == {getattr(_Copy, ours).offset}, "");\n' for ours, theirs in zip(own, fields, strict=True)
     )

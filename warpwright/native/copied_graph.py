@@ -34,9 +34,11 @@ class _Copy(_c.Structure):
 
     _fields_ = (
         *((f"from_{name}", _c.c_size_t) for name in ("x", "y", "z", "level")), ("from_kind", _c.c_int), ("from_host", _c.c_void_p),
-        ("source", _c.c_uint64), ("from_array", _c.c_void_p), ("from_context", _c.c_void_p), ("from_pitch", _c.c_size_t), ("from_height", _c.c_size_t),
+        ("source", _c.c_uint64), ("from_array", _c.c_void_p), ("from_context", _c.c_void_p),
+        ("from_pitch", _c.c_size_t), ("from_height", _c.c_size_t),
         *((f"to_{name}", _c.c_size_t) for name in ("x", "y", "z", "level")), ("to_kind", _c.c_int), ("to_host", _c.c_void_p),
-        ("target", _c.c_uint64), ("to_array", _c.c_void_p), ("to_context", _c.c_void_p), ("to_pitch", _c.c_size_t), ("to_height", _c.c_size_t),
+        ("target", _c.c_uint64), ("to_array", _c.c_void_p), ("to_context", _c.c_void_p),
+        ("to_pitch", _c.c_size_t), ("to_height", _c.c_size_t),
         ("width", _c.c_size_t), ("height", _c.c_size_t), ("depth", _c.c_size_t),
     )  # fmt: skip
 
@@ -130,7 +132,7 @@ class _CopiedGraph:
 
     def change(self, pointers):
         """Give the nodes these addresses; return the driver's error."""
-        for number, (pointer, seen) in enumerate(zip(pointers, self.seen)):
+        for number, (pointer, seen) in enumerate(zip(pointers, self.seen, strict=True)):
             if pointer != seen:
                 copy = self.copies[number]
                 setattr(copy, "source" if number < self.count else "target", pointer)
@@ -159,5 +161,5 @@ def _as_bytes(tensor):
         return False
     if not tensor.numel() or tensor.is_conj() or tensor.is_neg():
         return False
-    last = sum((size - 1) * stride for size, stride in zip(tensor.size(), tensor.stride()))
+    last = sum((size - 1) * stride for size, stride in zip(tensor.size(), tensor.stride(), strict=True))
     return last + 1 == tensor.numel() and torch.empty_like(tensor, device="meta").stride() == tensor.stride()

@@ -130,7 +130,26 @@ def _without_launches(moves: Moves, recipe: Recipe) -> list[Recipe]:
     bound = [longer for longer in every if 0 < moves.estimate(longer) <= LAUNCH_BOUND * plain]
     bound.sort(key=lambda longer: moves.estimate(longer) * WORTH_A_STEP ** len(longer))
     soon = [longer for longer in _with_settled(moves, bound) if not any(moves.space.traits(action).slow_to_build(action) for action in longer)]
+    if soon and (other := _otherwise(moves, soon[0], [*every, *moves.additions(soon[0][:-1])], recipe)):
+        return [soon[0], other]
     return _unlike(moves, soon, len(recipe)) or [longer for longer in bound if moves.estimate(longer) <= plain - WORTH_BUILDING]
+
+
+def _otherwise(moves: Moves, first: Recipe, recipes: list[Recipe], rewrites: Recipe) -> Recipe:
+    """Return the cheapest of `recipes` that is scheduled as a whole in another way than `first`, a launch plan where that is a CUDA graph; () where
+    none takes less than `rewrites`. One of the two costs the host least, the other the GPU: which is faster no estimate of microseconds can tell.
+    Not one that has nothing else beyond the rewrites but what the baselines have: it would be torch.compile."""
+
+    def whole(recipe: Recipe) -> set[str]:
+        return {action.technique for action in recipe if moves.space.traits(action).in_baselines}
+
+    def may(one: Recipe) -> bool:
+        traits = [(moves.space.traits(action), action) for action in one[len(rewrites) :]]
+        return not all(of.baseline(action) for of, action in traits) and not any(of.slow_to_build(action) for of, action in traits)
+
+    others = [one for one in recipes if whole(one) - whole(first) and may(one)]
+    best = min(others, key=moves.estimate, default=()) if whole(first) else ()
+    return best if best and moves.estimate(best) < moves.estimate(rewrites) else ()
 
 
 def _unlike(moves: Moves, recipes: list[Recipe], length: int) -> list[Recipe]:

@@ -1,6 +1,6 @@
 """The cost model: about how long a program of the graph domain takes, from bytes and operations at a device's rates.
 
-    seconds(ir, target) = sum over calls of max(bytes / memory, operations / arithmetic) + launch
+    seconds(ir, target) = sum over calls of max(bytes / memory, operations / arithmetic) + launch; on a GPU at least what the host takes
 
 It ranks candidates before anything is built: a search tries the action with the least estimate first (`Space.estimate`). It decides nothing: what
 is faster is measured. That there is nothing to gain is said by measured figures alone (`loop.running.NO_HEADROOM`).
@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from warpwright.domains.graph import recurrent
+from warpwright.domains.graph import host_cost, recurrent
 from warpwright.domains.graph.cpp.calls import COPIES, VIEWS
 from warpwright.domains.graph.cuda import windows
 from warpwright.domains.graph.cuda.kernel import CudaKernel
@@ -104,6 +104,8 @@ PLANNED_CALL, PLANNED_LAUNCH = 0.25, 0.32
 Python does (results/launch_plan_h200)."""
 SPLIT_PASSES = 7.0
 """Times that an operand of tf32x3 is read or written while it is split in two."""
+GAP = 0.2
+"""Of a launch, between two nodes of a CUDA graph: about 1 us."""
 FEW = 8
 """Channels of the input below which a convolution with the channels last gains nothing. With 8, to 64 of 128 x 126 x 126, cuDNN took 0.87 ms on an
 H200 with the channels first, in float32, and 0.31 in TF32 with the channels last."""
@@ -126,13 +128,16 @@ def seconds(ir: GraphIR, target: str) -> float:
     launched = sum(launches(node, rates) for node in calls)
     if ir.scheduled("cuda_graph"):
         copied = [node for node in (*placeholders(ir, "input"), *ir.results) if isinstance(node, fx.Node)]
-        total += sum(2 * _size(node) for node in copied) / rates.memory + rates.launch  # in, and out
-        total -= 0.8 * rates.launch * max(launched - 1, 0)  # between the nodes of a graph are gaps of about 1 us
+        total += sum(2 * _size(node) for node in copied) / rates.memory + GAP * rates.launch * len(copied)  # in, and out
+        total -= (1 - GAP) * rates.launch * max(launched - 1, 0)
     moved = [node for node, strides in zip(ir.results, ir.strides, strict=False) if is_tensor(node) and strides and value(node).stride() != strides]
     total += sum(2 * TURNED * _size(node) for node in moved) / rates.memory  # to the original's layout
     saved = 0.9 if ir.scheduled("plan") else 0.8 if ir.scheduled("ahead_of_time") else 0.0
     total -= saved * rates.launch * max(launched - 1, 0)  # calls from C++, and fewer of them
-    return total
+    if rates is not RATES["cuda"] or ir.training is not None or not calls:
+        return total
+    busy = total - rates.launch * (1 - GAP) * (1 if ir.scheduled("cuda_graph") else launched)
+    return max(total, host_cost.seconds(ir, calls, lambda node: launches(node, rates)) + host_cost.BESIDE * busy)
 
 
 def call_seconds(node: fx.Node, rates: Rates) -> float:
