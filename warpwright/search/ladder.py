@@ -105,6 +105,10 @@ WORTH_A_STEP = 1.15
 ALTERNATIVE = 1.5
 """A program whose estimate is so many times the first one's is no alternative to it: of 105 such the second was faster in two."""
 
+ANOTHER_WAY = 2.5
+"""So many times the first one's estimate may that of a program be which is scheduled as a whole in another way, to be tried second: what a host takes
+for either is not known better."""
+
 LOSS = 1.25
 """A schedule whose estimate is so many times that of the program without it comes after all others."""
 
@@ -136,20 +140,24 @@ def _without_launches(moves: Moves, recipe: Recipe) -> list[Recipe]:
 
 
 def _otherwise(moves: Moves, first: Recipe, recipes: list[Recipe], rewrites: Recipe) -> Recipe:
-    """Return the cheapest of `recipes` that is scheduled as a whole in another way than `first`, a launch plan where that is a CUDA graph; () where
-    none takes less than `rewrites`. One of the two costs the host least, the other the GPU: which is faster no estimate of microseconds can tell.
-    Not one that has nothing else beyond the rewrites but what the baselines have: it would be torch.compile."""
+    """Return the cheapest of `recipes` that is scheduled as a whole in another way than `first`, by a settled schedule (a launch plan) where that has
+    none, else without (a CUDA graph) but with kernels of its kind; () where none takes less than `rewrites`. One of the two costs the host least, the
+    other the GPU: which is faster no estimate of microseconds can tell."""
 
-    def whole(recipe: Recipe) -> set[str]:
-        return {action.technique for action in recipe if moves.space.traits(action).in_baselines}
+    def parts(recipe: Recipe) -> tuple[set[str], set[str], bool]:
+        traits = {action.technique: moves.space.traits(action) for action in recipe[len(rewrites) :]}
+        whole = {name for name, of in traits.items() if of.in_baselines}
+        return whole, traits.keys() - whole, any(traits[name].settled for name in whole)
 
-    def may(one: Recipe) -> bool:
-        traits = [(moves.space.traits(action), action) for action in one[len(rewrites) :]]
-        return not all(of.baseline(action) for of, action in traits) and not any(of.slow_to_build(action) for of, action in traits)
+    whole, kernels, settled = parts(first)
 
-    others = [one for one in recipes if whole(one) - whole(first) and may(one)]
-    best = min(others, key=moves.estimate, default=()) if whole(first) else ()
-    return best if best and moves.estimate(best) < moves.estimate(rewrites) else ()
+    def other(recipe: Recipe) -> bool:
+        own, beside, by_settled = parts(recipe)
+        return bool(own) and by_settled is not settled and (by_settled or bool(beside & kernels))
+
+    best = min(filter(other, recipes), key=moves.estimate, default=()) if whole else ()
+    most = min(moves.estimate(rewrites), ANOTHER_WAY * moves.estimate(first))
+    return best if best and moves.estimate(best) < most else ()
 
 
 def _unlike(moves: Moves, recipes: list[Recipe], length: int) -> list[Recipe]:

@@ -152,7 +152,7 @@ def test_what_a_host_takes_decides_where_the_gpu_takes_less() -> None:
     assert cost_model.seconds(large, "cuda") > 50 * cost_model.seconds(small, "cuda")
     fused = best(small, FuseCuda())
     planned, recorded = LaunchPlan().apply(fused, Action("launch_plan")), fused.with_schedule(Action("cuda_graph"))
-    assert 2 * cost_model.seconds(recorded, "cuda") < cost_model.seconds(planned, "cuda") < cost_model.seconds(fused, "cuda")
+    assert 1.5 * cost_model.seconds(recorded, "cuda") < cost_model.seconds(planned, "cuda") < cost_model.seconds(fused, "cuda")
 
 
 def test_of_the_first_two_one_costs_the_host_least_and_one_the_gpu() -> None:

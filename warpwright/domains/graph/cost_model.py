@@ -138,7 +138,7 @@ def seconds(ir: GraphIR, target: str) -> float:
     if rates is not RATES["cuda"] or ir.training is not None or not calls:
         return total
     busy = total - rates.launch * (1 - GAP) * (1 if ir.scheduled("cuda_graph") else launched)
-    return max(total, host_cost.seconds(ir, calls, lambda node: launches(node, rates)) + host_cost.BESIDE * busy)
+    return max(total, host_cost.seconds(ir, calls, busy, lambda node: launches(node, rates)))
 
 
 def call_seconds(node: fx.Node, rates: Rates) -> float:

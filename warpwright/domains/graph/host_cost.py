@@ -29,17 +29,18 @@ yet."""
 COMPILED = 40e-6
 """torch.compile's program, of one to three kernels: 50 to 93 with the module's call."""
 BESIDE = 0.3
-"""Share of the GPU's time that counts beside the host's where that is longer: all of it from an idle GPU, nothing in calls back to back."""
+"""Share of the GPU's time that counts beside the host's where that is longer: all of it from an idle GPU, nothing in calls back to back. Of a CUDA
+graph, which all take a host alike, it counts in full."""
 _PRODUCTS = (aten.linear.default, aten.matmul.default, aten.mm.default, aten.bmm.default, aten.addmm.default, aten.baddbmm.default)
 
 
-def seconds(ir: GraphIR, calls: Iterable[fx.Node], launches: Callable[[fx.Node], float]) -> float:
-    """Return the estimate. `launches`: of a call, how many kernels torch launches for it."""
+def seconds(ir: GraphIR, calls: Iterable[fx.Node], busy: float, launches: Callable[[fx.Node], float]) -> float:
+    """Return the estimate of a call of which the GPU takes `busy` seconds. `launches`: of a call of torch, how many kernels it launches."""
     if ir.scheduled("cuda_graph"):
-        return GUARD + RECORDED + COPIED * len(ir.results)
+        return GUARD + RECORDED + COPIED * len(ir.results) + busy
     if ir.scheduled("compile"):
-        return GUARD + COMPILED
-    return GUARD + sum(call_seconds(node, launches(node)) for node in calls)
+        return GUARD + COMPILED + BESIDE * busy
+    return GUARD + sum(call_seconds(node, launches(node)) for node in calls) + BESIDE * busy
 
 
 def call_seconds(node: fx.Node, launched: float) -> float:
