@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from benchmarks import drawn_models
-from benchmarks.models import geometric, ninth, real_sizes
+from benchmarks.models import geometric, gpu_rows, ninth, real_sizes
 from benchmarks.models.small_configs import NotMade
 
 
@@ -52,3 +52,19 @@ def test_a_graph_layer_that_needs_something_unknown_says_what():
     pytest.importorskip("torch_geometric")
     with pytest.raises(NotMade, match="HeteroConv needs convs"):
         geometric.make("HeteroConv", geometric.SMALL)
+
+
+def test_a_row_of_the_page_says_precision_times_and_why_a_program_failed():
+    times = {"baselines_ms": {"eager": 5.12345, "compile": 2.0}, "ours_ms": 1.0}
+    row = {"table": "third_party", "model": "SwiftFormerForImageClassification_bf16", "verdict": "FASTER", "speedup": "2.00", "reason": "", **times}
+    programs = [{"table": "programs", "model": row["model"], "status": status, "detail": status} for status in ("wrong", "ok")]
+    (found,) = gpu_rows.page_rows([row, *programs], "gpu")
+    expected = {"model": "SwiftFormerForImageClassification", "half": "opened", "precision": "bfloat16", "eager ms": 5.123, "cuda graph ms": ""}
+    assert {key: found[key] for key in expected} == expected
+    assert (found["programs"], found["why"]) == ("1 ok, 1 wrong", "wrong")
+
+
+def test_a_model_that_was_not_begun_is_a_row_too():
+    row = {"table": "third_party", "model": "DiaModel", "verdict": "", "reason": "not begun: no time was left"}
+    (found,) = gpu_rows.page_rows([row], "gpu")
+    assert (found["verdict"], found["why"]) == ("not begun", row["reason"])
