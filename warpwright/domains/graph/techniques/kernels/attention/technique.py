@@ -57,7 +57,7 @@ class FlashAttentions:
     """Does the task permit TF32, whatever torch's flags say?"""
     traits: ClassVar[Traits] = Traits(
         "S", tried_first=True, precisions=("tf32", "float32"),
-        best_with=(fuse_cuda(1, DEFAULT), Action("int8_slices"), Action("cuda_graph")),
+        best_with=(fuse_cuda(1, DEFAULT), Action("int8_slices"), Action("half_products"), Action("cuda_graph")),
     )
     """What is left is linear layers and what stands between them."""
     assume: str = "what goes into attention is finite, and in float32 what matters of a tile (64 to 128 rows of a head) is above 2^-15 of its largest"
