@@ -46,7 +46,9 @@ WAVES = 8
 LEAST_ONCE = 4 * LARGE
 """Elements of such a part at least, but where there are 1,024 anyway: the last block joins all parts, some 3 us for 4,096 of them."""
 COLUMNS_WAVES, LEAST_COLUMN = 4, 256
-"""The same of columns, and elements of a column's part at least: 16 bytes of partial sums are written and read for each."""
+"""The same of columns, and elements of a column's part from the third wave on: 16 bytes of partial sums are written and read for each."""
+SHORT = 128
+"""Elements of a column that is read once and that a thread reads by itself."""
 STRIP = 32
 """Neighbouring columns of a block where each is read once and there are enough of them. The blocks that run at once then read one piece of
 memory, 64 rows at a time, and 16,000 blocks end evenly. In blocks of 256 columns and half of the rows an H200 read 3.67 TB/s of rows of 4,095
@@ -279,10 +281,10 @@ def _columns(layout: Layout, tuning: Tuning, phases: int) -> Plan:
     while phases > 1 and length > 32 * group and group < 32:  # to be read once
         group *= 2
         block = max(block, 32 * group)
-    if phases == 1 and units >= THREADS:
-        group = max(1, block // STRIP)
+    if phases == 1 and units >= THREADS:  # a short column stays with one thread
+        group = max(1, block // STRIP) if length > SHORT else 1
     whole = Plan("columns", block, 1, group, -(-length // group), 1, units, length, tuning.unroll)
-    if whole.items <= 32 or (phases == 1 and length <= 128):
+    if whole.items <= 32 or (phases == 1 and length <= SHORT):
         return whole
     return _parts(replace(whole, items=0), tuning.unroll, phases)
 
@@ -296,20 +298,23 @@ def _parts(whole: Plan, unroll: int, phases: int) -> Plan:
     if phases == 1:
         return replace(whole, parts=_parts_once(whole, unroll, blocks))
     most = min(1024, -(-whole.length // (whole.group * SMALL * unroll)))
-    row_bytes = 4 * whole.length * whole.per_block
-    at_once = max(1, min(blocks, CHUNK_BYTES // row_bytes))
-    few = -(-whole.length * whole.per_block // (unroll * (LARGE if row_bytes < FAR_BYTES else FAR)))
+    elements = whole.length * whole.per_block
+    far = 4 * elements >= FAR_BYTES and blocks * (elements // (FAR * unroll)) >= COLUMNS_WAVES * THREADS // whole.block
+    at_once = max(1, min(blocks, CHUNK_BYTES // (4 * elements)))
+    few = -(-elements // (unroll * (FAR if far else LARGE)))
     return replace(whole, parts=min(most, max(few, -(-2 * MULTIPROCESSORS // at_once))))
 
 
 def _parts_once(whole: Plan, unroll: int, blocks: int) -> int:
     """Return how many parts there are where each element is read once."""
     small = -(-whole.length // (whole.group * SMALL * unroll))
+
+    def filling(waves: int) -> int:
+        return -(-waves * THREADS // (whole.block * blocks))
+
     if whole.order == "columns":
-        filling = -(-COLUMNS_WAVES * THREADS // (whole.block * blocks))
-        return min(small, filling, max(1, whole.length // LEAST_COLUMN)) if small > 1 else small
-    filling = -(-WAVES * THREADS // (whole.block * blocks))
-    return min(small, filling, max(1024, whole.length // LEAST_ONCE))
+        return min(small, max(filling(2), min(filling(COLUMNS_WAVES), whole.length // LEAST_COLUMN)))
+    return min(small, filling(WAVES), max(1024, whole.length // LEAST_ONCE))
 
 
 def counted(program: Program) -> str:
