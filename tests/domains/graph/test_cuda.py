@@ -153,6 +153,15 @@ def test_chunks_of_rows_follow_one_another(monkeypatch: pytest.MonkeyPatch) -> N
     check([ROWS[0], ROWS[7], ROWS[13]], (9, 70001), ("normal",))
 
 
+def test_a_chunk_may_be_read_again_before_all_of_the_next_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "CHUNK_BYTES", 3 << 18)  # two rows
+    monkeypatch.setattr(plan, "LEAD_BYTES", 1 << 18)
+    monkeypatch.setattr(plan, "TOGETHER", 1)
+    [kernel] = check([lambda x: x - x.mean(1, keepdim=True)], (5, 70001), ("normal",))
+    [(begins, back)] = re.findall(r"const int place = at < (\d+) \? at : step \? at - \1 : at - (\d+);", kernel.text)
+    assert 0 < int(begins) < int(back) // 2
+
+
 def text_of(function: Function, *size: int, tuning: Tuning = DEFAULT) -> str:
     """Return the text of the one kernel that a function becomes."""
     technique, ir = FuseCuda(tunings=(tuning,)), captured(Several([function]), torch.empty(size))

@@ -33,6 +33,8 @@ THREADS = 2048 * MULTIPROCESSORS
 """That it holds at once."""
 CHUNK_BYTES = 16 << 20
 """Of rows that do not fit registers as many are worked on at once as an L2 of 50 MB surely holds, together with what is written meanwhile."""
+LEAD_BYTES = 64 << 20
+"""Of the next chunk that are read before a chunk is read again: more than a chunk has, so all of it."""
 LARGE, SMALL = 16384, 16
 """Elements of a part, and those of a thread in the smallest one. Each part draws its work and counts itself as done, by atomic additions to a few
 addresses: softmax of 4,096 rows of 1.6 MB took 6.3 ms on an H200 in parts of 4,096 elements and 5.5 in parts of 16,384."""
@@ -128,6 +130,8 @@ class Chunks:
     """Rows (of columns: blocks of them) of a chunk."""
     items: int
     """Numbers of one phase of one chunk: blocks times parts."""
+    lead: int
+    """Numbers of the first phase that are drawn before the second phase of the chunk before, of two phases; all of them, or fewer."""
 
     def grid(self, phases: int) -> int:
         """Return how many numbers are drawn in all."""
@@ -144,7 +148,8 @@ def chunks(shape: Plan, blocks: int, row_bytes: int) -> Chunks:
     row_bytes = row_bytes if row_bytes < FAR_BYTES else 0
     at_once = max(1, min(blocks, CHUNK_BYTES // row_bytes)) if row_bytes else blocks
     count = -(-blocks // at_once)
-    return Chunks(count, at_once, at_once * shape.parts)
+    items = at_once * shape.parts
+    return Chunks(count, at_once, items, min(items, max(1, LEAD_BYTES * items // max(1, row_bytes * at_once))))
 
 
 def plan(program: Program, layout: Layout, tuning: Tuning, phases: int, strided: Mapping[int, int] = MappingProxyType({})) -> Plan:
