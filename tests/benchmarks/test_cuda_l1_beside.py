@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -171,9 +172,9 @@ def test_long_programs_are_timed_in_few_rounds_and_each_in_turn(monkeypatch: pyt
         return seconds
 
     monkeypatch.setattr(first, "batch", batch)
-    monkeypatch.setattr(first.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
-    calls = {"short": lambda: "short", "long": lambda: "long"}
+    calls: dict[str, Callable[[], object]] = {"short": lambda: "short", "long": lambda: "long"}
     assert first.timed(calls, None, 3e-3, 13, 0.6) == {"short": 2e-5, "long": 0.1}
     assert told == ["short", "short", "long", *["short", "long"] * 3] and clock[0] < 1.0
     told.clear()
@@ -183,7 +184,7 @@ def test_long_programs_are_timed_in_few_rounds_and_each_in_turn(monkeypatch: pyt
 
 def test_by_the_clock_long_programs_are_called_less(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, called = [0.0], list[float]()
-    monkeypatch.setattr(beside.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
 
     def taking(seconds: float) -> Any:

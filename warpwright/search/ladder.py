@@ -105,9 +105,9 @@ WORTH_A_STEP = 1.15
 ALTERNATIVE = 1.5
 """A program whose estimate is so many times the first one's is no alternative to it: of 105 such the second was faster in two."""
 
-ANOTHER_WAY = 2.5
+ANOTHER_WAY, HOST_SECONDS = 2.5, 5e-5
 """So many times the first one's estimate may that of a program be which is scheduled as a whole in another way, to be tried second: what a host takes
-for either is not known better."""
+for either is not known better. And up to which estimate of the first one that may decide."""
 
 LOSS = 1.25
 """A schedule whose estimate is so many times that of the program without it comes after all others."""
@@ -157,7 +157,7 @@ def _otherwise(moves: Moves, first: Recipe, recipes: list[Recipe], rewrites: Rec
 
     best = min(filter(other, recipes), key=moves.estimate, default=()) if whole else ()
     most = min(moves.estimate(rewrites), ANOTHER_WAY * moves.estimate(first))
-    return best if best and moves.estimate(best) < most else ()
+    return best if best and moves.estimate(first) < HOST_SECONDS and moves.estimate(best) < most else ()
 
 
 def _unlike(moves: Moves, recipes: list[Recipe], length: int) -> list[Recipe]:
