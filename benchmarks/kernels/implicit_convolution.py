@@ -132,7 +132,7 @@ def ways(case: Case, which: str) -> tuple[Way | None, ...]:
 
 
 def chosen(case: Case) -> list[int]:
-    """Return the shape that a program's convolution is given."""
+    """Return the shape that a program's convolution is given, but for blocks of one sample each where places are no multiple of four."""
     return block_shape(case.places, case.co, case.ci, case.terms, case.parts)
 
 

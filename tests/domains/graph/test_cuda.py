@@ -160,14 +160,44 @@ def text_of(function: Function, *size: int, tuning: Tuning = DEFAULT) -> str:
     return text
 
 
-def test_what_finishes_sums_that_are_read_once_is_drawn_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In chunks, half of the blocks on a GPU would wait for those that were drawn just before them. What is read again is read in chunks."""
+def test_whoever_ends_a_row_that_is_read_once_joins_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks that were launched to join them waited on the multiprocessors for those that read. What is read again is read in chunks."""
     monkeypatch.setattr(plan, "CHUNK_BYTES", 1 << 12)
     [kernel] = check([lambda x: x.sum(1)], (3, 1500, 40), ("normal",))
     [items] = re.findall(r"const int step = drawn / (\d+), place", kernel.text)
-    assert kernel.generated.launch.grid == 2 * int(items) and "chunk" not in kernel.text
-    assert all("chunk" not in text_of(function, 3, 90000, 40) for function in (lambda x: x.amax(1), lambda x: x.square().mean((1, 2))))
+    assert kernel.generated.launch.grid == int(items) and "chunk" not in kernel.text and "while" not in kernel.text
+    once = [text_of(function, 3, 90000, 40) for function in (lambda x: x.amax(1), lambda x: x.square().mean((1, 2)))]
+    assert all("chunk" not in text and "while" not in text and "drawn = blockIdx.x" in text for text in once)
     assert "chunk * " in text_of(lambda x: torch.softmax(x, 1), 3, 90000, 40)
+
+
+def test_rows_of_which_nothing_stays_in_a_cache_are_all_read_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No block waits then, but at the end of the first reading, and parts are larger."""
+
+    def norm(x: torch.Tensor) -> torch.Tensor:
+        return (x - x.mean((0, 2), keepdim=True)) * torch.rsqrt(x.var((0, 2), correction=0, keepdim=True) + 1e-5)
+
+    near, shape = text_of(norm, 3, 2, 2500000), (3, 2, 9000000)
+    assert "chunk * " in text_of(norm, 3, 200, 500000) and "chunk" not in text_of(norm, *shape)
+    parts = [int(re.findall(r"part = place % (\d+)", text)[0]) for text in (near, text_of(norm, *shape))]
+    assert parts == [458, 412]
+    monkeypatch.setattr(plan, "FAR_BYTES", 1 << 16)
+    [kernel] = check([norm], (3, 2, 70001), ("normal", "offset"))
+    assert "chunk" not in kernel.text and kernel.text.count("while") == 1
+
+
+def test_neighbouring_columns_that_are_read_once_are_strips(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 32 columns, so that blocks which run at once read one piece of memory; every thread of a block has rows of its own."""
+    monkeypatch.setattr(plan, "THREADS", 400)
+    kernels = check([lambda x: x.sum(1), lambda x: x.amax(1) * 2, lambda x: torch.argmin(x, 1)], (5, 700, 101), ("normal", "negated"))
+    assert all("threadIdx.x % 32, member = threadIdx.x / 32" in kernel.text and not kernel.generated.flags for kernel in kernels)
+
+
+def test_parts_of_what_is_read_once_fill_a_gpu_several_times() -> None:
+    """One wave of equal blocks takes as long as the slowest of them; many small parts take the last block long to join."""
+    assert "part = place % 8448;" in text_of(lambda x: x.square().mean(), 32768, 32768)
+    assert "part = place % 2048;" in text_of(lambda x: x.square().mean(), 16384, 8192)
+    assert "part = place % 245;" in text_of(lambda x: x.square().mean(), 1000, 1000)
 
 
 def test_more_of_a_column_may_be_read_before_it_is_used() -> None:

@@ -61,14 +61,15 @@ AlexNet's and SqueezeNet's first convolutions leave of their kernels' sums."""
 ATTENTION = {"flash float32": 145e12, "flash float32, part": 80e12, "flash float32, wide": 37e12, "flash tf32": 200e12, "flash half": 400e12,
              "flash half, part": 250e12, "library float32": 38e12, "library float32, part": 29e12, "library half": 550e12,
              "library half, part": 250e12, "flash float32, beyond 256": 90e12, "flash tf32, beyond 256": 180e12, "flash half, beyond 256": 300e12,
-             "library float32, beyond 256": 40e12, "library half, beyond 256": 100e12, "flash hopper": 560e12}  # fmt: skip
+             "library float32, beyond 256": 40e12, "library half, beyond 256": 100e12, "flash hopper": 620e12}  # fmt: skip
 FLASH = ("flash_attention", "flash_wide", "flash_forward")
 BACKWARD_PRODUCTS = 3.5
 """Products of `flash_backward` over those of the forward: its scores and their gradients are made twice, for dq and for dk and dv."""
 """`flash_attention`, and the library's call, on an H200 (results/attention_h200). "part": ours with a bias, a mask or less than all pairs, of those
 that are seen (float32 73 to 88 TFLOP/s of 1,024 keys, bfloat16 206 to 326, causal alone 394); the library's with a mask, of all pairs (27 to 31, 219
 to 312). "wide": heads of more than 128 numbers. TF32 was measured causal alone. "beyond 256": `flash_wide`; float32 72 to
-97 TFLOP/s beside 33 to 44 of the library, the other kinds predicted. "flash hopper": predicted, not run yet."""
+97 TFLOP/s beside 33 to 44 of the library, the other kinds predicted. "flash hopper": 393 to 541 TFLOP/s with heads of 64, 523 to 714 with 128 and
+542 to 786 with 256, causal ones 0.63 to 0.97 of that."""
 SPREAD = 5.0
 """Passes over k and v, spread to all query heads, that the library's call takes in float32 where heads share keys: it has no kernel for that there.
 Decoding with 8 of 32 heads and 4,096 keys took 2.95 ms on an H200, `flash_attention` 0.19."""
@@ -103,11 +104,11 @@ SLICED_LAUNCHES = 12
 PLANNED_CALL, PLANNED_LAUNCH = 0.25, 0.32
 """Calls of a kernel from Python that a plan's call takes, and each of its launches: 1, 3 and 6 kernels took 0.6, 1.3 and 2.1 times what one from
 Python does (results/launch_plan_h200)."""
-FUSED_PRODUCT_LAUNCH = 6.0
+FUSED_PRODUCT_LAUNCH = 2.0
 """Launches that one of `fused_product` counts as. Triton's takes a host 66 us there, with three descriptors of tensors (results/fused_product_h200),
-and 0.12 ms where others were busy: a product of 0.012 ms took 0.24 ms by it, and 0.12 as a call of the library's in a launch plan (2:98); two large
-layers 0.65 and 0.48 (3:1). Beside a product of 0.2 ms it shows in part: of 14 tasks of 1,024 rows the seven whose end is the result gained by
-the kernel (0.88 to 0.98 of the time without it), of the seven that a norm or a softmax reads after it three lost (1.0 to 1.4)."""
+and 0.12 ms where others were busy: a product of 0.012 ms took 0.24 ms by it, and 0.12 as a call of the library's in a launch plan (2:98); layers of
+0.4 ms 0.65 and 0.48 (3:1). Beside a product of 0.2 ms it shows in part. With this and WORTH_A_STEP of the ladder the kernel comes first where its
+result is the program's (0.72 to 0.98 of the time without it), and not where a norm or a softmax reads that after it (0.91 to 1.4)."""
 SPLIT_PASSES = 7.0
 """Times that an operand of tf32x3 is read or written while it is split in two."""
 FEW = 8

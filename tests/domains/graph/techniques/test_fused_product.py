@@ -24,8 +24,8 @@ from warpwright.domains.graph.techniques.kernels import fused_product, half_prod
 from warpwright.domains.graph.techniques.kernels.fuse import FuseCuda, fuse_cuda
 from warpwright.domains.graph.techniques.kernels.fused_product import FusedProduct, FusedProducts
 from warpwright.domains.graph.techniques.kernels.half_products import HalfProducts
-from warpwright.domains.graph.techniques.kernels.launch_plan import LaunchPlan
 from warpwright.domains.graph.text import straight
+from warpwright.search import ladder
 
 TECHNIQUE = FusedProducts()
 ACTION = Action(TECHNIQUE.name)
@@ -187,16 +187,14 @@ class Large(nn.Module):
     ],
 )  # fmt: skip
 def test_the_estimate_puts_first_what_was_faster(sizes, end, ms) -> None:
-    """What a norm reads after it anyway it does not spare, and Triton's launch and the unhidden end of a tile cost."""
+    """What a norm reads after it anyway it does not spare, and Triton's launch and the unhidden end of a tile cost. It is an action more."""
     rows, features, out = sizes
     with torch.device("meta"):
         ir = captured(Large(features, out, end), torch.empty(rows, features))
     halved = HalfProducts(tf32=True).apply(ir, Action("half_products"))
     plans = [FuseCuda().apply(one, fuse_cuda(1, DEFAULT)) for one in (TECHNIQUE.apply(halved, ACTION), halved)]
-    if list(LaunchPlan().sites(plans[1])):
-        plans[1] = LaunchPlan().apply(plans[1], Action("launch_plan"))
     ours, library = (cost_model.seconds(one, "cuda") for one in plans)
-    assert (ours < library) == (ms[0] < ms[1]), (ours, library)
+    assert (ours * ladder.WORTH_A_STEP < library) == (ms[0] < ms[1]), (ours, library)
 
 
 @INTERPRETER
