@@ -30,6 +30,7 @@ from warpwright.domains.graph.techniques.algebra import einsum
 from warpwright.domains.graph.techniques.convolutions.convolution import Convolution
 from warpwright.domains.graph.techniques.convolutions.convolution import read as convolution_of
 from warpwright.domains.graph.techniques.convolutions.ends import Ended
+from warpwright.domains.graph.techniques.kernels.view_products import VIEW_PRODUCT, calls_of
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,11 @@ SLICED_LAUNCHES = 12
 PLANNED_CALL, PLANNED_LAUNCH = 0.25, 0.32
 """Calls of a kernel from Python that a plan's call takes, and each of its launches: 1, 3 and 6 kernels took 0.6, 1.3 and 2.1 times what one from
 Python does (results/launch_plan_h200)."""
+FUSED_PRODUCT_LAUNCH = 2.0
+"""Launches that one of `fused_product` counts as. Triton's takes a host 66 us there, with three descriptors of tensors (results/fused_product_h200),
+and 0.12 ms where others were busy: a product of 0.012 ms took 0.24 ms by it, and 0.12 as a call of the library's in a launch plan (2:98); layers of
+0.4 ms 0.65 and 0.48 (3:1). Beside a product of 0.2 ms it shows in part. With this and WORTH_A_STEP of the ladder the kernel comes first where its
+result is the program's (0.72 to 0.98 of the time without it), and not where a norm or a softmax reads that after it (0.91 to 1.4)."""
 SPLIT_PASSES = 7.0
 """Times that an operand of tf32x3 is read or written while it is split in two."""
 GAP = 0.2
@@ -154,6 +160,10 @@ def call_seconds(node: fx.Node, rates: Rates) -> float:
         again = PLANES_READ * _planes(node) + (2.0 * _size(node) if _adds_bias(node) else 0.0) + SPREAD * _spread(node)
     if is_op(node, aten.convolution.default) and node.args[6] and max(node.args[3]) > 1:  # type: ignore[arg-type, operator, type-var]
         arithmetic /= PLANNED_TRANSPOSED
+    if on_gpu and is_op(node, aten.einsum.default):
+        again += 2 * TURNED * einsum.copied_bytes(node) + einsum.bytes_between(node)
+    if getattr(node.target, "__name__", "").startswith("fused_product_"):
+        again += _size(node)  # no product runs beside the end of a tile, which writes it: 2:37's result of 0.5 GB cost 0.1 ms
     if getattr(node.target, "__name__", "").startswith("implicit_convolution"):
         again += bytes_of(node) + _scattered(node)
         return again / rates.memory + arithmetic + launches(node, rates) * rates.launch
@@ -170,6 +180,10 @@ def launches(node: fx.Node, rates: Rates | None = None) -> float:
         return SLICED_LAUNCHES
     if getattr(node.target, "__name__", "") == "tf32x3":
         return 1 + math.ceil(shape(node.args[0])[-1] / 2 / node.args[2])  # type: ignore[arg-type, operator]  # the small terms, and each piece
+    if getattr(node.target, "__name__", "").startswith("fused_product_"):
+        return FUSED_PRODUCT_LAUNCH
+    if node.target is VIEW_PRODUCT:
+        return calls_of(node)
     if isinstance(node.target, Launches):
         return PLANNED_CALL + PLANNED_LAUNCH * node.target.count
     if getattr(node.target, "__name__", "") == "implicit_cut":
@@ -214,6 +228,8 @@ def bytes_of(node: fx.Node) -> float:
         return moved - _unread(node)
     if name == "flash_wide":  # scores are written, and read for each slice of v
         moved += 4.0 * math.prod(shape(node.args[0])[:-1]) * shape(node.args[1])[-2] * (1 + math.ceil(shape(node)[-1] / 256))  # type: ignore[arg-type]
+    if node.target is VIEW_PRODUCT:  # what is added to is read and written again
+        return moved + _size(node) * (len(node.args) - 3)
     if name in FLASH and node.args[16][4]:  # type: ignore[index]
         moved += 2.0 * sum(_size(arg) for arg in node.args[:3])  # type: ignore[misc, arg-type]
     if name == "tf32_split":
@@ -291,6 +307,9 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
         inner = shape(a)[-1] // (2 if name == "tf32x3" else 1)
         kind = {"int8_linear": "int8_slices", "tf32x3": "tf32x3", "half_product": "half"}.get(name, _KINDS.get(value(node).dtype, "float32"))
         return kind, (8.0 if kind == "complex" else 2.0) * math.prod(shape(node)) * inner
+    if node.target is VIEW_PRODUCT:
+        rights: Any = node.args[2::2]
+        return _KINDS.get(value(node).dtype, "float32"), 2.0 * math.prod(shape(node)) * sum(shape(b)[-2] for b in rights)
     if name.startswith("fused_product_"):
         return _KINDS.get(value(node.args[0]).dtype, "float32"), 2.0 * math.prod(shape(node)) * shape(node.args[0])[-1]  # type: ignore[arg-type]
     if name.startswith("fft_") and is_tensor(node) and is_tensor(node.args[0]):
