@@ -17,7 +17,9 @@ from warpwright.domains.graph import cost_model, recurrent
 from warpwright.domains.graph.cuda.kernel import CudaKernel
 from warpwright.domains.graph.ir import GraphIR
 from warpwright.domains.graph.techniques import schedule
+from warpwright.domains.graph.techniques.kernels.attention import FlashAttentions
 from warpwright.domains.graph.techniques.kernels.fuse import FuseCuda
+from warpwright.domains.graph.techniques.kernels.half_products import HalfProducts
 from warpwright.domains.graph.techniques.kernels.int8 import Int8Slices
 from warpwright.domains.graph.techniques.precision import Tf32x3
 from warpwright.search import ladder
@@ -208,3 +210,25 @@ def test_transforms_and_complex_products_are_not_for_free() -> None:
     ir = captured(Spectrum(), torch.empty(64, 8, 8, 8), torch.empty(1008, 32, 32, dtype=torch.complex64))
     kinds = {kind: count for kind, count in map(cost_model.operations_of, ir.graph.nodes) if count}
     assert kinds == {"fft": pytest.approx(2.5 * 64 * 12**2 * 7 * math.log2(12**2 * 7)), "complex": 8 * 1008 * 32**3}
+
+
+class AttentionBlock(nn.Module):
+    """Attention between products, as every transformer has it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.three, self.last = nn.Linear(768, 3 * 768), nn.Linear(768, 768)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = (one.unflatten(-1, (12, 64)).transpose(1, 2) for one in self.three(x).chunk(3, dim=-1))
+        return self.last(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2))
+
+
+def test_attention_and_products_are_replaced_in_one_first_program() -> None:
+    """Where TF32 is permitted too: of KernelBench's MiniGPTBlock neither first program held both, and both lost (0.83 of torch.compile)."""
+    with torch.device("meta"):
+        ir = captured(AttentionBlock(), torch.empty(32, 1024, 768))
+    techniques = (FlashAttentions(tf32=True), HalfProducts(tf32=True), FuseCuda(), *schedule.CUDA_TECHNIQUES)
+    space = Space(ir, techniques, _no_text, frozenset({"eager"}), estimate=lambda one: cost_model.seconds(one, "cuda"))
+    (first,) = next(ladder.search(space, Random(0), 1))
+    assert {"flash_attention", "half_products"} <= {action.technique for action in first}
