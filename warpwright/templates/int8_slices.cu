@@ -10,9 +10,9 @@
 // its rows shows. So element k of both sides is negated where k has an odd number of bits set: products stay, and such errors cancel over k.
 //
 // A matrix may be several, one after another (a batch, or the pieces of a long inner size); each then has a multiple of 128 rows, so that what is known
-// of 128 rows is of one of them. Which 128 elements of 128 rows are all zero is known too, and the product leaves those out. Each pass does both sides of a product in one launch; a side that is done already has no rows. Order: slice_rows or
-// slice_columns, summarise, slice_more, the product, plain_rows. Traffic of the first: 4 bytes read (twice; the second time from L1 or L2) and 3
-// written an element.
+// of 128 rows is of one of them. Which 128 elements of 128 rows are all zero is known too: the product leaves those out. Each pass does both sides of a
+// product in one launch; a side that is done already has no rows. Order: slice_rows or slice_columns, summarise, slice_more, the product, plain_rows.
+// Traffic of the first: 4 bytes read (twice; the second time from L1 or L2) and 3 written an element.
 //
 // Parameters (macros): WARPS a row: 1 for short rows, 8 for long ones; 256 threads a block (slice_columns: 512).
 //
