@@ -12,7 +12,7 @@ of 2^-24; measured on an H200: 2.0e-7 at k = 128, 1.1e-6 at 4096), and 2.4e-8 wh
 count (2^-12 let level 4 through for exp(4N) at k = 512 to 2048, where it errs 1.03 to 1.28 times float32), and no more than 4,096 do, because cuBLAS
 splits long sums.
 
-What that takes for granted, the size of the results, is looked at once they are there (`suspects`). Where they are too small for it, the same model is
+What that takes for granted, the size of the results, is looked at once they are there (`suspects`). Where they are too small, the same model is
 applied to the terms that are there (`small`): zeros may have met all that is large in a row.
 """
 
