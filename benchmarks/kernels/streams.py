@@ -90,12 +90,14 @@ ONCE = {
 TWICE = {
     "chosen": Shape(),
     "before": Shape(constants={"FAR_BYTES": NEVER}),
-    "512": Shape(Tuning(block=512)), "512, unroll 2": Shape(Tuning(block=512, unroll=2)), "large parts": Shape(constants={"FAR": 1 << 18}),
+    "512": Shape(Tuning(block=512)), "512, unroll 2": Shape(Tuning(block=512, unroll=2)),
     "small parts": Shape(constants={"FAR": plan.LARGE}),
 }  # fmt: skip
 KEPT = {
-    "chosen": Shape(), "512, unroll 2": Shape(Tuning(block=512, unroll=2)), "192 blocks together": Shape(constants={"TOGETHER": 192}),
-    "all read first": Shape(constants={"FAR_BYTES": 1 << 20}),
+    "chosen": Shape(), "192 blocks together": Shape(constants={"TOGETHER": 192}), "all read first": Shape(constants={"FAR_BYTES": 1 << 20}),
+    "lead of 8 MB": Shape(constants={"LEAD_BYTES": 8 << 20}), "lead of 4 MB": Shape(constants={"LEAD_BYTES": 4 << 20}),
+    "lead of 4 MB, small parts": Shape(constants={"LEAD_BYTES": 4 << 20, "LARGE": 4096}),
+    "lead of 8 MB, small parts, 512": Shape(Tuning(block=512), {"LEAD_BYTES": 8 << 20, "LARGE": 4096}),
 }  # fmt: skip
 MAPS = {
     "chosen": Shape(), "128": Shape(Tuning(block=128)), "512": Shape(Tuning(block=512)), "unroll 2": Shape(Tuning(unroll=2)),
