@@ -60,15 +60,16 @@ AlexNet's and SqueezeNet's first convolutions leave of their kernels' sums."""
 ATTENTION = {"flash float32": 145e12, "flash float32, part": 80e12, "flash float32, wide": 37e12, "flash tf32": 200e12, "flash half": 400e12,
              "flash half, part": 250e12, "library float32": 38e12, "library float32, part": 29e12, "library half": 550e12,
              "library half, part": 250e12, "flash float32, beyond 256": 90e12, "flash tf32, beyond 256": 180e12, "flash half, beyond 256": 300e12,
-             "library float32, beyond 256": 40e12, "library half, beyond 256": 100e12, "flash hopper": 620e12}  # fmt: skip
+             "library float32, beyond 256": 40e12, "library half, beyond 256": 135e12, "flash hopper": 620e12}  # fmt: skip
 FLASH = ("flash_attention", "flash_wide", "flash_forward")
 BACKWARD_PRODUCTS = 3.5
 """Products of `flash_backward` over those of the forward: its scores and their gradients are made twice, for dq and for dk and dv."""
 """`flash_attention`, and the library's call, on an H200 (results/attention_h200). "part": ours with a bias, a mask or less than all pairs, of those
 that are seen (float32 73 to 88 TFLOP/s of 1,024 keys, bfloat16 206 to 326, causal alone 394); the library's with a mask, of all pairs (27 to 31, 219
-to 312). "wide": heads of more than 128 numbers. TF32 was measured causal alone. "beyond 256": `flash_wide`; float32 72 to
-97 TFLOP/s beside 33 to 44 of the library, the other kinds predicted. "flash hopper": 393 to 541 TFLOP/s with heads of 64, 523 to 714 with 128 and
-542 to 786 with 256, causal ones 0.63 to 0.97 of that."""
+to 312). "wide": heads of more than 128 numbers. TF32 was measured causal alone. "beyond 256": `flash_wide`; float32 72 to 97 TFLOP/s beside 33 to 44
+of the library; in 16 bits 176 to 247 beside 132 to 139, but with 300 ours ranks as it was measured beside what is written out, whose estimates are
+as low (heads of 1,024: 2.2 ms beside 2.0; of 512, masked: 3.0 beside 3.6). "flash hopper": from 512 rows on 393 to 541 TFLOP/s with heads of 64, 523
+to 714 with 128 and 542 to 786 with 256, causal ones 0.63 to 0.97 of that."""
 SPREAD = 5.0
 """Passes over k and v, spread to all query heads, that the library's call takes in float32 where heads share keys: it has no kernel for that there.
 Decoding with 8 of 32 heads and 4,096 keys took 2.95 ms on an H200, `flash_attention` 0.19."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -11,10 +13,14 @@ from exactness import assert_equal_in_double, captured
 from torch import nn
 from torch.nn import functional as F
 
+from tests.domains.graph import models
 from warpwright.base import Action
+from warpwright.domains import graph
 from warpwright.domains.graph.ir import GraphIR, run, shape
-from warpwright.domains.graph.techniques.kernels.attention import FlashAttentions, FlashHoppers, technique
+from warpwright.domains.graph.techniques.kernels.attention import FlashAttentions, FlashHoppers, masks, technique
 from warpwright.domains.graph.techniques.kernels.attention.calls import FLASH_ATTENTION, FLASH_HOPPER
+from warpwright.search import ladder
+from warpwright.search.moves import Moves
 
 Body = Callable[..., torch.Tensor]
 HOPPER = Action("flash_hopper")
@@ -116,6 +122,51 @@ def test_scores_in_float32_of_16_bits() -> None:
     torch.testing.assert_close(run(after, inputs, {}), run(before, inputs, {}), rtol=0.02, atol=0.02)
     both = captured(Written(lambda q, k, v: ((q.float() @ k.float().mT).softmax(-1) @ v.float()).to(q.dtype)), *drawn(kv=4))
     assert not list(FlashHoppers().sites(both)), "values in float32 are multiplied in float32"
+
+
+def test_a_mask_that_layers_share_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def body(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        seen = torch.ones(72, 80, dtype=torch.bool).tril()
+        for _ in range(3):
+            q = F.scaled_dot_product_attention(q, k, v, seen)
+        return q
+
+    looked, form = list[Any](), masks._form
+    monkeypatch.setattr(masks, "_form", lambda one, sizes: looked.append(one) or form(one, sizes))
+    ir = captured(Written(body), *drawn(kv=4))
+    assert list(FlashHoppers().sites(ir)) == [HOPPER] and len(looked) == 1
+    assert [node.args[4] for node in FlashHoppers().apply(ir, HOPPER).graph.nodes if node.target is FLASH_HOPPER] == [True] * 3
+
+
+def test_first_of_all_where_the_librarys_call_is_causal_in_16_bits(tmp_path: Path) -> None:
+    space = graph.space(models.task(tmp_path, BLOCK.replace("WINDOW", ""), "block"), "cuda")
+    assert next(ladder.search(space, Random(0), 4))[0][0] == HOPPER
+    space = graph.space(models.task(tmp_path, BLOCK.replace("WINDOW", "y = F.scaled_dot_product_attention(y, k, v, near)"), "window"), "cuda")
+    pairs = [[action.technique for action in pair] for pair in ladder._joined(Moves(space), [(HOPPER,)])]
+    assert ["flash_hopper", "flash_attention"] in pairs, "a window is what it leaves"
+
+
+BLOCK = models.HEAD + '''
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inwards = nn.Linear(256, 768, dtype=torch.bfloat16)
+
+    def forward(self, x):
+        q, k, v = (y.view(2, 512, 4, 64).transpose(1, 2) for y in self.inwards(x).split(256, -1))
+        near = torch.ones(512, 512, dtype=torch.bool).tril() & ~torch.ones(512, 512, dtype=torch.bool).tril(-64)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        WINDOW
+        return y.transpose(1, 2).reshape(2, 512, 256)
+
+
+def get_inputs():
+    return [torch.randn(2, 512, 256, dtype=torch.bfloat16)]
+
+
+def get_init_inputs():
+    return []
+'''
 
 
 def test_one_row_whose_keys_were_spread_is_ours_in_16_bits() -> None:

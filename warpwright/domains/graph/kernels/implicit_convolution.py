@@ -15,8 +15,8 @@ Ladder:
 4. A transposed convolution's places are taken in phases, whose places see the same taps; nothing is multiplied by zeros between x's elements.
 5. Of an image, a step is a row of the window: RUN places of PITCH numbers, one behind the other in x.
 6. Groups are blocks of channels; places of a pool's window are neighbours in a block (`convolution_end.py`).
-7. A block of one sample alone (EACH) writes places that lie beside one another, which one address tells: where an image's places are no multiple of
-   four that is half of the registers (Triton 3.6; results/compiled_h200), and 1.3 to 3.9 times as fast (results/implicit_convolution_h200).
+7. Addresses say that places lie beside one another where their number is odd (`_targets`): the compiler sees no order there, and stored one place
+   of 32 channels a warp (results/implicit_convolution_h200). Blocks of one sample alone (EACH), where it does see it, have norms' statistics.
 8. Two halves: sums of a step are added outside of the tensor cores, whose own additions cut off, which adds up in terms of one sign.
 
 Achieved on an H200, with the pass that cuts x and what follows (results/implicit_convolution_h200): one number an operand 544 TFLOP/s of 512

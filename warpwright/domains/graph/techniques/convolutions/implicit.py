@@ -23,7 +23,7 @@ from warpwright.base import Action
 from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import Edit, GraphIR, Inserter, aten, dtype, edit, find, shape
 from warpwright.domains.graph.kernels import FromFile
-from warpwright.domains.graph.techniques.convolutions import apart, ends, joined, pointwise
+from warpwright.domains.graph.techniques.convolutions import ends, joined, pointwise
 from warpwright.domains.graph.techniques.convolutions.convolution import CONVOLUTIONS, TRANSPOSED, Convolution, read, swap_channels
 from warpwright.domains.graph.techniques.convolutions.ends import Ended
 from warpwright.domains.graph.techniques.convolutions.pointwise import PointwiseConvolution
@@ -302,7 +302,6 @@ class ImplicitConvolutions:
             if found is not None:
                 _emit(e, found, parts, cuts)
         joined.join(e)
-        apart.separate(e.graph)
         done = e.finish(self.assume)
         return FOLD.apply(done, Action(FOLD.name)) if list(FOLD.sites(done)) else done
 

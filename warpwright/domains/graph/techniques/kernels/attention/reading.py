@@ -51,7 +51,8 @@ def _of_library(node: fx.Node) -> Attention | None:
 
 
 def _joined(node: fx.Node) -> tuple[int, ...]:
-    """Return the axes before rows and numbers of a call's queries: of more than two all but the last as one, where neither keys nor a mask have fewer."""
+    """Return the axes of a call's queries before rows and numbers: of more than two all but the last as one, where keys have the same and no mask has
+    other ones."""
     q, k, v = (shape(x)[:-2] for x in node.args[:3])  # type: ignore[arg-type]
     return (math.prod(q[:-1]), q[-1]) if len(q) > 2 and q == k == v and argument(node, "attn_mask") is None else q
 

@@ -133,7 +133,8 @@ def _is_slower(node: fx.Node, found: Attention) -> bool:
     rows, group = found.sizes[-2], math.prod(found.lead) // math.prod(found.shape_of(found.k)[:-2])
     if found.k is not node.args[1] and rows * group <= FEW_ROWS:
         return False
-    if dtype(node) == torch.float32 and (_widest(found) <= 128 or shape(node.args[1])[:-2] != shape(found.q)[:-2]):  # type: ignore[arg-type]
+    spread = shape(node.args[1])[:-2] == shape(found.q)[:-2]  # type: ignore[arg-type]
+    if dtype(node) == torch.float32 and (_widest(found) <= 128 or not spread):
         return False
     read_whole = (*(mask.node for mask in found.masks), *found.biases)
     return argument(node, "attn_mask") is None or (not found.causal and any(not _is_of_state(x) for x in read_whole))
@@ -180,8 +181,9 @@ def operands(at: Inserter, found: Attention) -> tuple[fx.Node, fx.Node, fx.Node]
 
 
 def is_turned(node: fx.Node) -> bool:
-    """Do all that read it swap heads and rows? Of batch, heads, rows and numbers."""
-    return len(shape(node)) == 4 and bool(node.users) and all(is_op(user, aten.transpose.int) and set(user.args[1:3]) == {1, 2} for user in node.users)
+    """Do all that read it, of batch, heads, rows and numbers, swap heads and rows?"""
+    swapped = all(is_op(user, aten.transpose.int) and set(user.args[1:3]) == {1, 2} for user in node.users)
+    return len(shape(node)) == 4 and bool(node.users) and swapped
 
 
 def shaped(at: Inserter, x: fx.Node, sizes: Sequence[int]) -> fx.Node:
