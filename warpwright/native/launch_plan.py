@@ -1,9 +1,9 @@
 """How a generated file launches several CUDA kernels by one native call: a loop in C over a table, called by ctypes.
 
 Two launches or more, or one of a small kernel, are recorded as a CUDA graph at the first call: one launch of that costs a host less than one of a
-kernel. At each call the nodes whose pointers differ from the last call's are given the new ones; torch's allocator as a rule gives the same memory again, and then there are
-none. Nothing of a call is kept but these numbers. Where that cannot be (a caller records a graph of his own, another thread is in the same plan, the
-driver does not know a function, something fails) the kernels are launched one by one.
+kernel. At each call the nodes whose pointers differ from the last call's are given the new ones; torch's allocator as a rule gives the same memory
+again, and then there are none. Nothing of a call is kept but these numbers. Where that cannot be (a caller records a graph of his own, another thread
+is in the same plan, the driver does not know a function, something fails) the kernels are launched one by one.
 
 The C text is the same for every program, so that a machine compiles it once (0.1 s, any C compiler, no header of CUDA's); without a compiler the
 file says so and launches kernel by kernel from Python.
