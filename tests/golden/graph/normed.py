@@ -81,7 +81,7 @@ class _Watch:
         self.children = [(part._modules, tuple(part._modules.values())) for part in parts if len(part._modules)]
         self.own = [part.__dict__ for part in parts[1:]]
         self.sizes = [len(own) for own in self.own]
-        self.sized = list(zip(self.own, self.sizes))
+        self.sized = list(zip(self.own, self.sizes, strict=True))
         itself = _weakref.proxy(model)  # which holds this object: a cycle would keep its memory until the collector comes by
         self.counted = [(_operator.itemgetter(*names), part.__dict__) for part in parts[1:] if (names := _Watch.numbers_of(part))]
         self.number = _operator.itemgetter(*names) if (names := _Watch.numbers_of(model)) else None
@@ -138,7 +138,7 @@ class _Watch:
                     return None
             if watch.number is not None and watch.number(held) != watch.values[-1]:
                 return None
-            for (get, own), value in zip(watch.counted, watch.values):
+            for (get, own), value in zip(watch.counted, watch.values, strict=False):  # the model's own are the last
                 if get(own) != value:
                     return None
             if watch.mode is not None and held["training"] is not watch.mode:
