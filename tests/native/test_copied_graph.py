@@ -52,6 +52,7 @@ class Driver:
     def read(copy: Any) -> tuple[int, int, int]:
         one = copy._obj
         assert (one.from_kind, one.to_kind, one.height, one.depth) == (2, 2, 1, 1) and one.from_pitch == one.to_pitch == one.width
+        assert one.from_height == one.to_height == 1
         return one.target, one.source, one.width
 
     def cuGraphAddMemcpyNode(self, out: Any, graph: Any, before: Any, count: int, copy: Any, context: Any) -> int:
@@ -107,7 +108,13 @@ class Recording:
 @pytest.fixture(autouse=True)
 def without_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda index: 7, raising=False)
-    monkeypatch.setattr(copied_graph, "_fresh_on_gpu", lambda sizes, strides, kind: torch.empty_strided(sizes, strides, dtype=kind))
+    monkeypatch.setattr(copied_graph, "_fresh_on_gpu", fresh)
+
+
+def fresh(sizes: Any, strides: Any, kind: torch.dtype) -> torch.Tensor:
+    """Torch's short way, which takes tuples and nothing like them."""
+    assert type(sizes) is tuple and type(strides) is tuple
+    return torch.empty_strided(sizes, strides, dtype=kind)
 
 
 class Held:
@@ -187,6 +194,76 @@ def test_only_what_is_its_bytes_is_copied_so(monkeypatch: pytest.MonkeyPatch) ->
     assert not may(torch.randn(3, dtype=torch.complex64).conj()) and not may(torch._neg_view(torch.randn(3)))
 
 
+LIBRARY = r"""
+#include <cuda.h>
+#include <string.h>
+static CUDA_MEMCPY3D nodes[8];
+static unsigned long long order[8], count, ready;
+static void (*inner)(void);
+void bind(void (*run)(void)) { inner = run; count = 0; ready = 0; }
+static int made(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t many, unsigned long long kind) {
+    if ((unsigned long long)graph != 0x500000011ull) return 1;
+    for (size_t i = 0; i < many; ++i) if (!before || (unsigned long long)before[i] > count || !before[i]) return 2;
+    order[count++] = kind;
+    *node = (CUgraphNode)count;
+    return 0;
+}
+CUresult cuCtxGetCurrent(CUcontext* context) { *context = (CUcontext)0x500000005ull; return 0; }
+CUresult cuCtxSetCurrent(CUcontext context) { return (unsigned long long)context != 0x500000005ull; }
+CUresult cuGraphCreate(CUgraph* graph, unsigned flags) { *graph = (CUgraph)0x500000011ull; return flags; }
+CUresult cuGraphAddMemcpyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t many, const CUDA_MEMCPY3D* copy, CUcontext context) {
+    nodes[count] = *copy;
+    return cuCtxSetCurrent(context) ? 3 : made(node, graph, before, many, 0);
+}
+CUresult cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t many, CUgraph child) {
+    return (unsigned long long)child != 0x700000077ull || many != count ? 4 : made(node, graph, before, many, 1);
+}
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long flags) {
+    *exec = (CUgraphExec)0x500000012ull;
+    return (unsigned long long)graph != 0x500000011ull || flags;
+}
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D* copy, CUcontext context) {
+    if ((unsigned long long)exec != 0x500000012ull || cuCtxSetCurrent(context)) return 5;
+    nodes[(unsigned long long)node - 1] = *copy;
+    return 0;
+}
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
+    if ((unsigned long long)exec != 0x500000012ull || stream != (CUstream)7) return 6;
+    for (unsigned long long i = 0; i < count; ++i)
+        if (order[i]) inner();
+        else if (nodes[i].srcMemoryType != CU_MEMORYTYPE_DEVICE || nodes[i].dstMemoryType != CU_MEMORYTYPE_DEVICE) return 7;
+        else memcpy((void*)nodes[i].dstDevice, (const void*)nodes[i].srcDevice, nodes[i].WidthInBytes);
+    return 0;
+}
+CUresult cuGraphDestroy(CUgraph graph) { return (unsigned long long)graph != 0x500000011ull; }
+CUresult cuGraphExecDestroy(CUgraphExec exec) { return (unsigned long long)exec != 0x500000012ull; }
+"""
+
+
+def test_the_drivers_functions_are_called_as_c_has_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By ctypes, with handles of 64 bits."""
+    header = next((path for root in sys.path for path in Path(root).glob("triton/backends/nvidia/include/cuda.h")), None)
+    compiler = next((path for name in ("cc", "gcc", "clang") if (path := shutil.which(name))), None)
+    if header is None or compiler is None:
+        pytest.skip("there is no cuda.h (pip install triton), or no C compiler")
+    source, library = tmp_path / "cuda.c", tmp_path / "cuda.so"
+    source.write_text(LIBRARY)
+    subprocess.run([compiler, "-w", "-shared", "-fPIC", "-I", str(header.parent), str(source), "-o", str(library)], check=True)
+    real = ctypes.CDLL
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: real(str(library)) if name == "libcuda.so.1" else real(name))
+    driver = copied_graph._graph_driver.__wrapped__()
+    held = Held()
+    run = ctypes.CFUNCTYPE(None)(held.run)
+    driver.bind(run)
+    recording = Recording()
+    monkeypatch.setattr(recording, "raw_cuda_graph", lambda: 0x700000077)
+    held.made = _CopiedGraph(driver, recording, [held.x, held.y], [held.sum, held.turned])
+    x, y = torch.randn(3, 4), torch.randn(4)
+    kept = [held.check(x, y), held.check(x + 1, y), held.check(x, y * 2)]
+    assert torch.equal(kept[0][0], x + y)
+    assert held.made.context.value == 0x500000005 and held.made.ready.value == 0x500000012
+
+
 def test_a_copy_is_laid_out_as_the_drivers_header_says(tmp_path: Path) -> None:
     header = next((path for root in sys.path for path in Path(root).glob("triton/backends/nvidia/include/cuda.h")), None)
     if header is None:
@@ -238,7 +315,7 @@ class Program:
         monkeypatch.setattr(torch.cuda, "get_rng_state", lambda: torch.tensor([next(states)]))
         self.driver, self.replayed = Driver(self.run), 0
         self.names |= {"_graph_driver": lambda: self.driver, "_as_bytes": lambda tensor: True, "_kept_graph": lambda: self}
-        self.names["_fresh_on_gpu"] = lambda sizes, strides, kind: torch.empty_strided(sizes, strides, dtype=kind)
+        self.names["_fresh_on_gpu"] = fresh
         built = self.names["get_init_inputs"]()
         self.model, self.new = (self.names[name](*built) for name in ("Model", "ModelNew"))
         self.new.load_state_dict(self.model.state_dict())
