@@ -47,6 +47,7 @@ def test_nothing_is_serialised(name: str) -> None:
     assert "serialized" not in said(*KERNELS[name])
 
 
+@pytest.mark.slow
 def test_the_compiler_says_so_where_a_wait_is_left_to_chance() -> None:
     source, defines = KERNELS["int8_product"]
     wait = "            wait_products<0>();  // whatever `steps` is"
