@@ -176,7 +176,7 @@ def _copied(results):
 class _Recorded:
     """A function as a CUDA graph: inputs are copied in, the graph is replayed, results are copied out.
 
-    Recorded anew when a tensor of the state moves; values written in place are seen by the replay. Calls from several threads or streams
+    `written`: places in the state of what the function changes. Recorded anew when a tensor of the state moves; values written in place are seen by the replay. Calls from several threads or streams
     take turns.
     """
 
@@ -209,7 +209,8 @@ class _Recorded:
     def record(self, function, inputs, state, written):
         self.inputs = [t.clone() if isinstance(t, torch.Tensor) else t for t in inputs]
         self.pins = [t.detach() for t in state]  # a pinned address is not given to another tensor
-        saved = [t.clone() for t in written]
+        changed = [state[i] for i in written]
+        saved = [t.clone() for t in changed]
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.no_grad(), torch.cuda.stream(side):
@@ -221,7 +222,7 @@ class _Recorded:
             self.results = function(*self.inputs, *state)
         memory = [t.untyped_storage().data_ptr() for t in torch.utils._pytree.tree_leaves(self.results) if isinstance(t, torch.Tensor)]
         self.copies = _cloned if len(set(memory)) == len(memory) else _copied
-        for tensor, value in zip(written, saved):
+        for tensor, value in zip(changed, saved):
             tensor.copy_(value)
 
 
