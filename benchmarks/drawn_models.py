@@ -2,6 +2,7 @@
 
     python -m benchmarks.models.draw > benchmarks/models/drawn.txt                what was drawn, and how
     python -m benchmarks.drawn_models opened --out FOLDER [--table NAME]          the opened half; `aside` for the other, or names
+    python -m benchmarks.drawn_models opened --seed 12 ...                        of the second draw (drawn_12.txt)
     python -m benchmarks.drawn_models NAME ... --optimize | --backward | --shapes --out FOLDER
 
 Each model is read in a process of its own as `optimize` reads it (saved, captured, rewritten by exact rewrites, run from its text) and compared with
@@ -36,14 +37,14 @@ from warpwright.errors import WarpwrightError
 from warpwright.tasks import saved_module, taskfile
 from warpwright.verifier.judge import readable
 
-DRAWN = Path(draw.__file__).with_name("drawn.txt")
+SEEDS = (10, 12)
 SECONDS = 600
 """After which a model's process is given up."""
 
 
-def drawn() -> dict[str, tuple[str, str]]:
-    """Return the half and the kind of each drawn name."""
-    lines = [line.split() for line in DRAWN.read_text().splitlines() if not line.startswith("#")]
+def drawn(*seeds: int) -> dict[str, tuple[str, str]]:
+    """Return the half and the kind of each name that was drawn by some seeds (all)."""
+    lines = [line.split() for seed in seeds or SEEDS for line in draw.list_of(seed).read_text().splitlines() if not line.startswith("#")]
     return {name: (half, kind) for half, kind, name in lines}
 
 
@@ -224,7 +225,8 @@ def _child(name: str, budget: str, how: str, answer: Path, logs: Path | None) ->
 def main() -> None:
     """Print a row a model; with --out, add them to rows.jsonl as those of a table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("names", nargs="+", help="opened, aside, or names of drawn.txt")
+    parser.add_argument("names", nargs="+", help="opened, aside, or drawn names")
+    parser.add_argument("--seed", type=int, choices=SEEDS, help="only those of this draw (all)")
     parser.add_argument("--budget", default="3 proposals, 120s")
     parser.add_argument("--optimize", action="store_true", help="give each to warpwright.optimize")
     parser.add_argument("--backward", action="store_true", help="training steps")
@@ -235,7 +237,7 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     how = next((name for name in ("optimize", "backward", "shapes") if getattr(options, name)), "path")
-    every = drawn()
+    every = drawn(*[options.seed] if options.seed else [])
     names = [name for given in options.names for name in ([one for one in every if every[one][0] == given] or [given])]
     if any(every[name][1] == "transformers" for name in names):
         import_module("transformers")

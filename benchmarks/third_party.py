@@ -39,7 +39,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from benchmarks.models import eighth, fifth, more, seventh, sixth
+from benchmarks.models import eighth, fifth, more, ninth, seventh, sixth
+from benchmarks.models.small_configs import NotMade
 from benchmarks.timing import phases
 from warpwright.base import Budget, Record
 from warpwright.domains import graph
@@ -166,7 +167,7 @@ MODELS: Mapping[str, Maker] = {
 }
 
 EVERY: Mapping[str, Maker] = {**MODELS, **more.MODELS, **fifth.MODELS, **sixth.MODELS,
-                                 **seventh.MODELS, **eighth.MODELS}  # fmt: skip
+                                 **seventh.MODELS, **eighth.MODELS, **ninth.MODELS}  # fmt: skip
 
 
 def in_order(model: nn.Module, inputs: Inputs) -> list[Any]:
@@ -202,7 +203,8 @@ def leaves(value: Any) -> list[torch.Tensor]:
 
 def error_of(found: list[torch.Tensor], exact: list[torch.Tensor]) -> float:
     """Return the largest error of a result over its largest number, of the worst result."""
-    return max(float((a - b).abs().max() / b.abs().max().clamp_min(1e-30)) for a, b in zip(found, exact, strict=True))
+    errors = [float((a - b).abs().max() / b.abs().max().clamp_min(1e-30)) for a, b in zip(found, exact, strict=True)]
+    return max(errors, default=0.0)  # of no numbers, as a detector's that finds nothing
 
 
 def attempt(name: str, folder: Path) -> dict[str, Any]:
@@ -294,6 +296,8 @@ def _timed(name: str, conditions: Conditions) -> dict[str, Any]:
         model, inputs = EVERY[name]()
     except ImportError as error:
         return row | {"reason": f"not installed: {error.name}"}
+    except NotMade as error:
+        return row | {"verdict": "ERROR", "reason": str(error)}
     tried: list[dict[str, Any]] = []
     arguments: dict[str, Any] = {"kwargs": inputs} if isinstance(inputs, Mapping) else {"args": inputs}
     begun = time.perf_counter()
@@ -513,6 +517,7 @@ def main() -> None:
     parser.add_argument("--sixth", action="store_true", help="where no name is chosen: the models of models/sixth.py")
     parser.add_argument("--seventh", action="store_true", help="where no name is chosen: the models of models/seventh.py")
     parser.add_argument("--eighth", action="store_true", help="where no name is chosen: the models of models/eighth.py")
+    parser.add_argument("--ninth", action="store_true", help="where no name is chosen: the models of models/ninth.py")
     parser.add_argument("--out", type=Path, help="write the rows here too, one JSON object a line")
     parser.add_argument("--budget", help="time each model under this budget of wall time")
     parser.add_argument("--device", "--target", default="cpu")
@@ -525,7 +530,7 @@ def main() -> None:
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     sets = {"more": more, "fifth": fifth, "sixth": sixth}
-    sets |= {"seventh": seventh, "eighth": eighth}
+    sets |= {"seventh": seventh, "eighth": eighth, "ninth": ninth}
     chosen = next((module.MODELS for name, module in sets.items() if getattr(options, name)), MODELS)
     names = (options.names or list(chosen))[: options.limit]
     logs = str(options.out.absolute().parent / "logs") if options.trace and options.out is not None else "-" if options.trace else ""

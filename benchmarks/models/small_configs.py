@@ -10,6 +10,7 @@ import contextlib
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -120,28 +121,48 @@ def _copied(inputs: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value.clone() for name, value in inputs.items()}
 
 
-def candidates(model: Any) -> Iterator[dict[str, torch.Tensor]]:
+@dataclass(frozen=True)
+class Sizes:
+    """How large inputs are."""
+
+    batch: int = 2
+    length: int = LENGTH
+    """Of texts, in words; those of decoders are half as long."""
+    words: int = WORDS
+    """Of the vocabulary, at most."""
+    frames: tuple[int, ...] = (128, 3000)
+    """Of sounds by their spectra, the first that is taken."""
+    samples: int = 4000
+    """Of sounds as they are."""
+    side: int = 64
+    """Of images for models that name none."""
+
+
+def candidates(model: Any, sizes: Sizes = Sizes()) -> Iterator[dict[str, torch.Tensor]]:
     """Yield sets of inputs: all that have usual names, then fewer, with the layouts that each kind has."""
+    batch, length, most = sizes.batch, sizes.length, sizes.words
     names = inspect.signature(model.forward).parameters
     config = model.config
     text, vision = getattr(config, "text_config", config), getattr(config, "vision_config", config)
-    size = getattr(vision, "image_size", 64) or 64
+    size = getattr(vision, "image_size", sizes.side) or sizes.side
     size = size[0] if isinstance(size, (list, tuple)) else size
     channels = getattr(vision, "num_channels", 3)
-    ids = torch.randint(5, min(getattr(text, "vocab_size", WORDS) or WORDS, WORDS) - 1, (2, LENGTH))
+    ids = torch.randint(5, min(getattr(text, "vocab_size", most) or most, most) - 1, (batch, length))
     mask = torch.ones_like(ids)
-    mask[1, -4:] = 0
+    mask[-1, -4:] = 0
     written: dict[str, torch.Tensor] = {"input_ids": ids, "attention_mask": mask}
-    boxes = torch.randint(0, 50, (2, LENGTH, 2))
-    extra = {"bbox": torch.cat([boxes, boxes + 10], -1), "decoder_input_ids": ids[:, :8].contiguous(), "token_type_ids": torch.zeros_like(ids)}
+    boxes = torch.randint(0, 50, (batch, length, 2))
+    extra = {"bbox": torch.cat([boxes, boxes + 10], -1), "token_type_ids": torch.zeros_like(ids)}
+    extra |= {"decoder_input_ids": ids[:, : length // 2].contiguous()}
     bins = getattr(config, "num_mel_bins", None) or getattr(config, "feature_size", None) or 80
-    heard = [torch.randn(2, bins, 128), torch.randn(2, 64, bins), torch.randn(2, 128, bins), torch.randn(2, 3000, bins)]
-    waves = [torch.randn(2, 4000), torch.randn(2, 1, 4000), torch.randn(2, 1024, bins)]
-    seen = [torch.randn(2, channels, side, side) for side in dict.fromkeys([size, 64, 224])] + [torch.randn(1, 4, channels, size, size)]
+    first, last = sizes.frames[0], sizes.frames[-1]
+    heard = [torch.randn(batch, *shape) for shape in ((bins, first), (first // 2, bins), (first, bins), (last, bins))]
+    waves = [torch.randn(batch, *shape) for shape in ((sizes.samples,), (1, sizes.samples), (1024, bins))]
+    seen = [torch.randn(batch, channels, side, side) for side in dict.fromkeys([size, 64, 224])] + [torch.randn(1, 4, channels, size, size)]
     known = [{"pixel_values": one} for one in seen] if "pixel_values" in names else []
     known += [{key: one} for key in ("input_features",) if key in names for one in heard]
     known += [{key: one} for key in ("input_values",) if key in names for one in waves]
-    known += [{"hidden_states": torch.randn(2, LENGTH, 32)}] if "hidden_states" in names else []
+    known += [{"hidden_states": torch.randn(batch, length, getattr(config, "hidden_size", 32))}] if "hidden_states" in names else []
     words = {name: value for name, value in {**written, **extra}.items() if name in names} if "input_ids" in names else {}
     for one in known:
         if words:

@@ -153,11 +153,25 @@ def test_chunks_of_rows_follow_one_another(monkeypatch: pytest.MonkeyPatch) -> N
     check([ROWS[0], ROWS[7], ROWS[13]], (9, 70001), ("normal",))
 
 
+def test_a_chunk_may_be_read_again_before_all_of_the_next_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "CHUNK_BYTES", 3 << 18)  # two rows
+    monkeypatch.setattr(plan, "LEAD_BYTES", 1 << 18)
+    monkeypatch.setattr(plan, "TOGETHER", 1)
+    [kernel] = check([lambda x: x - x.mean(1, keepdim=True)], (5, 70001), ("normal",))
+    [(begins, back)] = re.findall(r"const int place = at < (\d+) \? at : step \? at - \1 : at - (\d+);", kernel.text)
+    assert 0 < int(begins) < int(back) // 2
+
+
 def text_of(function: Function, *size: int, tuning: Tuning = DEFAULT) -> str:
     """Return the text of the one kernel that a function becomes."""
     technique, ir = FuseCuda(tunings=(tuning,)), captured(Several([function]), torch.empty(size))
     [text] = [node.target.text for node in technique.apply(ir, next(iter(technique.sites(ir)))).graph.nodes if isinstance(node.target, CudaKernel)]
     return text
+
+
+def parts_of(text: str) -> int:
+    """Return how many parts a row of a kernel has."""
+    return int(re.findall(r"part = place % (\d+)", text)[0])
 
 
 def test_whoever_ends_a_row_that_is_read_once_joins_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,8 +193,7 @@ def test_rows_of_which_nothing_stays_in_a_cache_are_all_read_first(monkeypatch: 
 
     near, shape = text_of(norm, 3, 2, 2500000), (3, 2, 9000000)
     assert "chunk * " in text_of(norm, 3, 200, 500000) and "chunk" not in text_of(norm, *shape)
-    parts = [int(re.findall(r"part = place % (\d+)", text)[0]) for text in (near, text_of(norm, *shape))]
-    assert parts == [458, 412]
+    assert parts_of(near) == 458 and parts_of(text_of(norm, *shape)) == 1024 and parts_of(text_of(norm, 3, 64, 9000000)) == 412
     monkeypatch.setattr(plan, "FAR_BYTES", 1 << 16)
     [kernel] = check([norm], (3, 2, 70001), ("normal", "offset"))
     assert "chunk" not in kernel.text and kernel.text.count("while") == 1
@@ -191,13 +204,15 @@ def test_neighbouring_columns_that_are_read_once_are_strips(monkeypatch: pytest.
     monkeypatch.setattr(plan, "THREADS", 400)
     kernels = check([lambda x: x.sum(1), lambda x: x.amax(1) * 2, lambda x: torch.argmin(x, 1)], (5, 700, 101), ("normal", "negated"))
     assert all("threadIdx.x % 32, member = threadIdx.x / 32" in kernel.text and not kernel.generated.flags for kernel in kernels)
+    assert "threadIdx.x % 256, member = threadIdx.x / 256" in text_of(lambda x: x.sum(1), 5, 100, 101)
 
 
 def test_parts_of_what_is_read_once_fill_a_gpu_several_times() -> None:
     """One wave of equal blocks takes as long as the slowest of them; many small parts take the last block long to join."""
-    assert "part = place % 8448;" in text_of(lambda x: x.square().mean(), 32768, 32768)
-    assert "part = place % 2048;" in text_of(lambda x: x.square().mean(), 16384, 8192)
-    assert "part = place % 245;" in text_of(lambda x: x.square().mean(), 1000, 1000)
+    sizes = {(32768, 32768): 8448, (16384, 8192): 2048, (8192, 8192): 1024, (1000, 1000): 245}
+    assert {size: parts_of(text_of(lambda x: x.square().mean(), *size)) for size in sizes} == sizes
+    columns = {(1, 65536, 1024): 132, (1, 4096, 1024): 32, (64, 2048, 1024): 3}
+    assert {size: parts_of(text_of(lambda x: x.sum(1), *size)) for size in columns} == columns
 
 
 def test_more_of_a_column_may_be_read_before_it_is_used() -> None:

@@ -283,25 +283,6 @@ def test_long_sums_of_one_tap_are_cut_first() -> None:
     assert names(2048, 2048, HALF) == names(512, 512, FLOAT32) == ["implicit_convolution", "implicit_cut"]
 
 
-def test_blocks_of_one_sample_where_places_are_no_multiple_of_four() -> None:
-    """The call says so for them alone, whatever else has been asked for, and not where a sample's last block would be too empty."""
-
-    def blocks(size: int, *layers: nn.Module) -> Any:
-        with torch.device("meta"):
-            after = TECHNIQUE.apply(captured(nn.Sequential(*layers), torch.empty(64, 64, size, size)), HALF)
-        [node] = [node for node in after.graph.nodes if hasattr(node.target, "place")]
-        assert after.results[0].meta["val"].shape[0] == 64
-        return node.args[node.target.place("blocks")]
-
-    kinds: tuple[nn.Module, ...] = nn.Conv2d(64, 256, 3, padding=1), nn.Conv2d(64, 256, 1)
-    for conv in kinds:
-        assert blocks(31, conv, nn.ReLU())[5:] == [1] and blocks(32, conv, nn.ReLU())[5:] == []
-    turned = nn.ConvTranspose2d(64, 64, 3)
-    others: tuple[Any, ...] = (31, kinds[0], nn.MaxPool2d(2)), (15, turned), (7, kinds[0])  # 49 places are less than half of a block
-    for size, *layers in others:
-        assert len(blocks(size, *layers)) == 5, (size, layers)
-
-
 INTERPRETED = """
 import random, sys, torch
 from warpwright.domains.graph.techniques.convolutions.pointwise import PointwiseConvolution

@@ -33,6 +33,8 @@ THREADS = 2048 * MULTIPROCESSORS
 """That it holds at once."""
 CHUNK_BYTES = 16 << 20
 """Of rows that do not fit registers as many are worked on at once as an L2 of 50 MB surely holds, together with what is written meanwhile."""
+LEAD_BYTES = 64 << 20
+"""Of the next chunk that are read before a chunk is read again: more than a chunk has, so all of it."""
 LARGE, SMALL = 16384, 16
 """Elements of a part, and those of a thread in the smallest one. Each part draws its work and counts itself as done, by atomic additions to a few
 addresses: softmax of 4,096 rows of 1.6 MB took 6.3 ms on an H200 in parts of 4,096 elements and 5.5 in parts of 16,384."""
@@ -46,7 +48,9 @@ WAVES = 8
 LEAST_ONCE = 4 * LARGE
 """Elements of such a part at least, but where there are 1,024 anyway: the last block joins all parts, some 3 us for 4,096 of them."""
 COLUMNS_WAVES, LEAST_COLUMN = 4, 256
-"""The same of columns, and elements of a column's part at least: 16 bytes of partial sums are written and read for each."""
+"""The same of columns, and elements of a column's part from the third wave on: 16 bytes of partial sums are written and read for each."""
+SHORT = 128
+"""Elements of a column that is read once and that a thread reads by itself."""
 STRIP = 32
 """Neighbouring columns of a block where each is read once and there are enough of them. The blocks that run at once then read one piece of
 memory, 64 rows at a time, and 16,000 blocks end evenly. In blocks of 256 columns and half of the rows an H200 read 3.67 TB/s of rows of 4,095
@@ -126,6 +130,8 @@ class Chunks:
     """Rows (of columns: blocks of them) of a chunk."""
     items: int
     """Numbers of one phase of one chunk: blocks times parts."""
+    lead: int
+    """Numbers of the first phase that are drawn before the second phase of the chunk before, of two phases; all of them, or fewer."""
 
     def grid(self, phases: int) -> int:
         """Return how many numbers are drawn in all."""
@@ -142,7 +148,8 @@ def chunks(shape: Plan, blocks: int, row_bytes: int) -> Chunks:
     row_bytes = row_bytes if row_bytes < FAR_BYTES else 0
     at_once = max(1, min(blocks, CHUNK_BYTES // row_bytes)) if row_bytes else blocks
     count = -(-blocks // at_once)
-    return Chunks(count, at_once, at_once * shape.parts)
+    items = at_once * shape.parts
+    return Chunks(count, at_once, items, min(items, max(1, LEAD_BYTES * items // max(1, row_bytes * at_once))))
 
 
 def plan(program: Program, layout: Layout, tuning: Tuning, phases: int, strided: Mapping[int, int] = MappingProxyType({})) -> Plan:
@@ -279,10 +286,10 @@ def _columns(layout: Layout, tuning: Tuning, phases: int) -> Plan:
     while phases > 1 and length > 32 * group and group < 32:  # to be read once
         group *= 2
         block = max(block, 32 * group)
-    if phases == 1 and units >= THREADS:
-        group = max(1, block // STRIP)
+    if phases == 1 and units >= THREADS:  # a short column stays with one thread
+        group = max(1, block // STRIP) if length > SHORT else 1
     whole = Plan("columns", block, 1, group, -(-length // group), 1, units, length, tuning.unroll)
-    if whole.items <= 32 or (phases == 1 and length <= 128):
+    if whole.items <= 32 or (phases == 1 and length <= SHORT):
         return whole
     return _parts(replace(whole, items=0), tuning.unroll, phases)
 
@@ -296,20 +303,23 @@ def _parts(whole: Plan, unroll: int, phases: int) -> Plan:
     if phases == 1:
         return replace(whole, parts=_parts_once(whole, unroll, blocks))
     most = min(1024, -(-whole.length // (whole.group * SMALL * unroll)))
-    row_bytes = 4 * whole.length * whole.per_block
-    at_once = max(1, min(blocks, CHUNK_BYTES // row_bytes))
-    few = -(-whole.length * whole.per_block // (unroll * (LARGE if row_bytes < FAR_BYTES else FAR)))
+    elements = whole.length * whole.per_block
+    far = 4 * elements >= FAR_BYTES and blocks * (elements // (FAR * unroll)) >= COLUMNS_WAVES * THREADS // whole.block
+    at_once = max(1, min(blocks, CHUNK_BYTES // (4 * elements)))
+    few = -(-elements // (unroll * (FAR if far else LARGE)))
     return replace(whole, parts=min(most, max(few, -(-2 * MULTIPROCESSORS // at_once))))
 
 
 def _parts_once(whole: Plan, unroll: int, blocks: int) -> int:
     """Return how many parts there are where each element is read once."""
     small = -(-whole.length // (whole.group * SMALL * unroll))
+
+    def filling(waves: int) -> int:
+        return -(-waves * THREADS // (whole.block * blocks))
+
     if whole.order == "columns":
-        filling = -(-COLUMNS_WAVES * THREADS // (whole.block * blocks))
-        return min(small, filling, max(1, whole.length // LEAST_COLUMN)) if small > 1 else small
-    filling = -(-WAVES * THREADS // (whole.block * blocks))
-    return min(small, filling, max(1024, whole.length // LEAST_ONCE))
+        return min(small, max(filling(2), min(filling(COLUMNS_WAVES), whole.length // LEAST_COLUMN)))
+    return min(small, filling(WAVES), max(1024, whole.length // LEAST_ONCE))
 
 
 def counted(program: Program) -> str:

@@ -1,0 +1,70 @@
+"""What was drawn by seeds, and the rules that make models of it at the size they are used at."""
+
+from collections import Counter
+
+import pytest
+import torch
+
+from benchmarks import drawn_models
+from benchmarks.models import geometric, gpu_rows, ninth, real_sizes
+from benchmarks.models.small_configs import NotMade
+
+
+def test_half_of_each_kind_is_put_aside():
+    halves = Counter(drawn_models.drawn(12).values())
+    kinds = {"transformers": 6, "timm": 3, "torchvision": 1, "torch_geometric": 2}
+    assert halves == {(half, kind): count for kind, count in kinds.items() for half in ("opened", "aside")}
+
+
+def test_no_model_is_drawn_twice():
+    assert not set(drawn_models.drawn(10)) & set(drawn_models.drawn(12))
+
+
+def test_a_run_that_ends_early_has_both_halves_of_each_kind():
+    drawn = drawn_models.drawn(12)
+    single = [name for name in ninth.MODELS if not name.endswith("_bf16")]
+    assert sorted(single) == sorted(drawn)
+    assert {drawn[name] for name in single[:8]} == set(drawn.values())
+
+
+def test_every_second_model_is_there_in_bfloat16_too():
+    single = [name for name in ninth.MODELS if not name.endswith("_bf16")]
+    assert [name for name in ninth.MODELS if name.endswith("_bf16")] == [f"{name}_bf16" for name in single[1::2]]
+
+
+def test_layers_are_left_out_and_widths_stay():
+    transformers = pytest.importorskip("transformers")
+    config = transformers.Qwen2Config(num_hidden_layers=28)
+    made = transformers.Qwen2Config(**real_sizes.shortened(config, 6))
+    assert (made.num_hidden_layers, len(made.layer_types)) == (6, 6)
+    assert (made.hidden_size, made.intermediate_size, made.vocab_size) == (config.hidden_size, config.intermediate_size, config.vocab_size)
+    assert real_sizes.shortened(config, 2)["vocab_size"] == 32_000
+
+
+def test_a_graph_layer_is_given_what_it_needs():
+    pytest.importorskip("torch_geometric")
+    layer, choices = geometric.make("SAGEConv", geometric.SMALL)
+    assert [set(inputs) for inputs in choices] == [{"x", "edge_index"}]
+    assert layer(**choices[0]).shape == torch.Size([64, 32])
+
+
+def test_a_graph_layer_that_needs_something_unknown_says_what():
+    pytest.importorskip("torch_geometric")
+    with pytest.raises(NotMade, match="HeteroConv needs convs"):
+        geometric.make("HeteroConv", geometric.SMALL)
+
+
+def test_a_row_of_the_page_says_precision_times_and_why_a_program_failed():
+    times = {"baselines_ms": {"eager": 5.12345, "compile": 2.0}, "ours_ms": 1.0}
+    row = {"table": "third_party", "model": "SwiftFormerForImageClassification_bf16", "verdict": "FASTER", "speedup": "2.00", "reason": "", **times}
+    programs = [{"table": "programs", "model": row["model"], "status": status, "detail": status} for status in ("wrong", "ok")]
+    (found,) = gpu_rows.page_rows([row, *programs], "gpu")
+    expected = {"model": "SwiftFormerForImageClassification", "half": "opened", "precision": "bfloat16", "eager ms": 5.123, "cuda graph ms": ""}
+    assert {key: found[key] for key in expected} == expected
+    assert (found["programs"], found["why"]) == ("1 ok, 1 wrong", "wrong")
+
+
+def test_a_model_that_was_not_begun_is_a_row_too():
+    row = {"table": "third_party", "model": "DiaModel", "verdict": "", "reason": "not begun: no time was left"}
+    (found,) = gpu_rows.page_rows([row], "gpu")
+    assert (found["verdict"], found["why"]) == ("not begun", row["reason"])
