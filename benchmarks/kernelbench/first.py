@@ -16,6 +16,7 @@ import argparse
 import contextlib
 import copy
 import json
+import math
 import multiprocessing as mp
 import os
 import queue
@@ -37,7 +38,7 @@ from benchmarks.timing.events import batch
 PUBLISHED = Path(__file__).parents[1] / "results" / "kernelbench_h200" / "rows.jsonl"
 """The table that went through the verifier, with all baselines."""
 
-BATCH_SECONDS, BATCHES = 6e-3, 7
+BATCH_SECONDS, BATCHES, LEAST_ROUNDS = 6e-3, 7, 3
 TRIES, AGAIN_SECONDS = 4, 2.0
 """How often a task is begun that finds too little memory free, and how long after."""
 DRY_SCALE = 1e-3
@@ -437,6 +438,8 @@ def compared(programs: dict[str, Any], model: Any, inputs: list[Any], leaves: li
         found.setdefault("eager", {})[kind] = f"{own:.2e}, {'with' if rounded else 'without'} what TF32 permits"
         del rounded
         scale = max(float(x.nan_to_num(0.0, 0.0, 0.0).abs().max()) for x in exact)
+        if max(x.numel() for x in exact) < FEW_NUMBERS:
+            own = max(own, ROUNDING * scale)
         for name, program in programs.items():
             if name == "eager":
                 continue
@@ -455,6 +458,9 @@ def compared(programs: dict[str, Any], model: Any, inputs: list[Any], leaves: li
     return found
 
 
+FEW_NUMBERS, ROUNDING = 16, 2.0**-24
+"""From how few numbers on eager may be more exact than a rounding by luck, and what that is of a number: the float after the nearest one is right, as
+the verifier has it (which allows sixteen). KernelBench's 1:95 was called wrong for that one, where eager had met the nearest."""
 FEW_SAMPLES, LEAST_BYTES = 4, 1e8
 """Samples of a batch that are compared with float64 where a model has convolutions, whose float64 kernels take seconds; and from which size on."""
 
@@ -488,9 +494,13 @@ def rms(seen: Any, exact: Any) -> float:
 
 
 def timed(
-    calls: dict[str, Callable[[], object]], around: Mapping[str, Callable[[], contextlib.AbstractContextManager[None]]] | None = None
+    calls: dict[str, Callable[[], object]], around: Mapping[str, Callable[[], contextlib.AbstractContextManager[None]]] | None = None,
+    length: float = BATCH_SECONDS, rounds: int = BATCHES, most: float = math.inf,
 ) -> dict[str, float]:  # fmt: skip
-    """Return the seconds of each call: medians of batches back to back, the calls in turns. `around`: what a call's batches are inside of."""
+    """Return the seconds of each call: medians of batches back to back, the calls in turns. `around`: what a call's batches are inside of.
+
+    `length`: of a batch, in seconds; a batch has two calls at least. `most`: after so many seconds no round begins, but LEAST_ROUNDS are made.
+    """
     import torch
 
     around = {**dict.fromkeys(calls, contextlib.nullcontext), **(around or {})}
@@ -498,10 +508,14 @@ def timed(
     batches: dict[str, list[float]] = {name: [] for name in calls}
     for name, call in calls.items():
         with around[name]():
-            call(), call()
+            call()
             torch.cuda.synchronize()
-            counts[name] = max(2, min(200, int(BATCH_SECONDS / max(batch(call, 2), 1e-6))))
-    for _ in range(BATCHES):
+            once = batch(call, 1)
+            counts[name] = max(2, min(200, int(length / max(once if once > length else batch(call, 3), 1e-6))))
+    began = time.perf_counter()
+    for number in range(rounds):
+        if number >= LEAST_ROUNDS and time.perf_counter() - began > most:
+            break
         for name, call in calls.items():
             with around[name]():
                 batches[name].append(batch(call, counts[name]))

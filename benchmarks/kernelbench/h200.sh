@@ -13,6 +13,7 @@
 #   wide      attention with heads of 512 and 1,024 in 16 bits, with a bias, and decoding                                                 45
 #   hopper    attention in 16 bits by flash_hopper beside cuDNN's: right, with a watchdog, then timed in several shapes                  75
 #   sums      first programs of sums and extrema of columns, and of a batch norm                                                         45
+#   streams   kernels that memory binds, in several shapes each: sums and extrema of columns, losses, norms, maps                          70
 #   all       first programs of all 250 tasks, strict                                                                                   330
 #   all_tf32  the same in TF32's track                                                                                                  215
 #   odd       convolutions of images whose places are no multiple of four, with blocks of one sample each beside the usual ones           45
@@ -132,6 +133,9 @@ hopper)
     limited hopper "$((${limit:-75} - 25))" benchmarks.kernels.flash_hopper --ways all --seconds $((${limit:-75} - 30)) $dry --out "$work/hopper"
     ;;
 sums) first sums $((${limit:-45} - 4)) --baselines compile,cuda_graph --jobs 10 --last 4 --tasks 1:47,1:48,1:49,1:51,1:52,1:53,1:33 --still ;;
+streams)
+    limited streams "${limit:-70}" benchmarks.kernels.streams --seconds $((${limit:-70} - 15)) --jobs "$jobs" $dry --out "$work/streams"
+    ;;
 all) sweep all $((${limit:-330} - 5)) ;;
 all_tf32) sweep all_tf32 $((${limit:-215} - 5)) --precision tf32 ;;
 odd)
@@ -169,7 +173,7 @@ modules)
 lanes)
     case ${LANES:-} in
     "") echo "expected LANES=first, second, third or PART:SECONDS ... | PART:SECONDS ..., saw none" >&2 && exit 2 ;;
-    first) LANES="hopper:75 odd:45 wide:45 backward:70 plan:40 misses:140 merger:75|all_tf32:215 sums:45 padded:45 t3:30 verdicts:200" ;;
+    first) LANES="hopper:75 odd:45 wide:45 backward:70 plan:40 misses:140 merger:75 streams:70|all_tf32:215 sums:45 padded:45 t3:30 verdicts:200" ;;
     second) LANES="cuda_l1:330 step:105 tf32:120|all:330 verdicts:220" ;;
     third) LANES="warm:330|modules:500" ;;
     esac
@@ -178,7 +182,7 @@ lanes)
     wait
     ;;
 *)
-    known="padded, t3, misses, wide, hopper, sums, all, all_tf32, odd, backward, step, plan, merger, verdicts, warm, tf32, cuda_l1, modules or lanes"
+    known="padded, t3, misses, wide, hopper, sums, streams, all, all_tf32, odd, backward, step, plan, merger, verdicts, warm, tf32, cuda_l1, modules or lanes"
     echo "expected $known, saw $part" >&2
     exit 2
     ;;

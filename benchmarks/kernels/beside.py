@@ -8,7 +8,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
@@ -119,6 +119,18 @@ def timed(row: Row, name: str, call: Callable[[], torch.Tensor], exact: torch.Te
             row["ms"][name] = round(1e3 * statistics.median(batch(call, count) for _ in range(3)), 4)
     except Exception as failure:  # one program must not end the others
         row["failed"][name] = f"{type(failure).__name__}: {failure}"[:150]
+
+
+def in_turns(row: Row, calls: Mapping[str, Callable[[], Any]], rounds: int = 5) -> None:
+    """Add the programs' milliseconds to the row, the median of `rounds` batches of each, a batch of one after a batch of the other.
+
+    At its power limit a GPU is slower after others' products than after a pause: torch's attention (2,048 rows, heads of 128) took 0.43 ms on an H200
+    after a kernel that mostly waited, and 0.49 after five that were as busy as itself, when one program was timed after the other.
+    """
+    once = {name: max(batch(call, 3), 1e-6) for name, call in calls.items()}
+    counts = {name: max(1, min(200, int(0.01 / one))) for name, one in once.items()}
+    taken = [{name: batch(call, counts[name]) for name, call in calls.items()} for _ in range(rounds)]
+    row["ms"] |= {name: round(1e3 * statistics.median(each[name] for each in taken), 4) for name in calls}
 
 
 def said(row: Row, flops: float, own_error: float, more: Row | None = None) -> list[Row]:

@@ -3,9 +3,10 @@
     timeout -k 2 75 python -m benchmarks.kernels.flash_hopper --out OUT [--cases causal] [--ways all] [--seconds 60] [--watchdog] [--dry]
 
 Each case is checked on one head of its first batch against float64, beside the error of torch's calls written out, and as a whole beside the
-library's result; then it is timed, by CUDA events, medians of batches of calls back to back, warm caches. `--ways all` times several shapes of a
-tile. `--watchdog`: a barrier that never comes ends the kernel (first runs). `--dry` compiles the kernels, needs no GPU, and calls nothing. Cases are
-those of FlashAttention 3's figures (arXiv 2407.08608: 16,384 rows in all, 2,048 numbers a row), and some that are no multiple of a tile.
+library's result; then it is timed, by CUDA events, medians of batches of calls back to back, warm caches, a batch of each program in turn. `--ways
+all` times several shapes of a tile. `--watchdog`: a barrier that never comes ends the kernel (first runs). `--dry` compiles the kernels, needs no
+GPU, and calls nothing. Cases are those of FlashAttention 3's figures (arXiv 2407.08608: 16,384 rows in all, 2,048 numbers a row), and some that are
+no multiple of a tile.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import torch
 from torch.nn.attention import SDPBackend
 
 from benchmarks.kernels.attention import Called, Case
-from benchmarks.kernels.beside import cases_of, error, said, timed
+from benchmarks.kernels.beside import cases_of, error, in_turns, said, timed
 from benchmarks.kernels.row_file import run
 from warpwright.templates import driver, flash_hopper
 from warpwright.templates.flash_hopper import Shape
@@ -54,21 +55,32 @@ CASES: dict[str, Case] = _paper() | {
 }
 
 
+def chosen(case: Case, multiprocessors: int = 132) -> Shape:
+    """Return the shape that the kernel takes on an H100 or H200."""
+    return flash_hopper.shape_for(case.d, case.causal, case.kind == H, case.rows, case.n, 0, case.b * case.h, multiprocessors)
+
+
+def key_of(shape: Shape) -> str:
+    """Return a shape's name in a row."""
+    return f"{shape.keys} {shape.consumers} {shape.stages} {int(shape.turns)}"
+
+
 def ways(case: Case, which: str) -> list[Shape]:
     """Return the shapes to be timed, the chosen one first."""
-    first = flash_hopper.shape_for(case.d, case.causal, case.kind == H)
+    first = chosen(case)
     if which == "chosen":
         return [first]
     alone = first._replace(turns=not first.turns)
     if first.used not in (64, 128, 256):
         return [first, first._replace(used=first.d)]
     if case.d <= 64:
-        more = [first._replace(keys=96), first._replace(consumers=2), first._replace(consumers=2, keys=192), first._replace(stages=3)]
+        three, two = flash_hopper.shapes(case.d, case.causal, case.kind == H)
+        more = [three, two, three._replace(keys=96), two._replace(keys=192), three._replace(stages=3)]
     elif case.d <= 128:
         more = [first._replace(keys=128 if first.keys == 176 else 176), first._replace(keys=160), first._replace(keys=80, consumers=3)]
     else:
         more = [first._replace(keys=64)]
-    return [first, alone, *(shape for shape in more if shape.shared + 1024 <= 227 * 1024)]
+    return list(dict.fromkeys([first, alone, *(shape for shape in more if shape.shared + 1024 <= 227 * 1024)]))
 
 
 class OnHopper(Called):
@@ -114,16 +126,13 @@ def _rows(name: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     own = error(called.first(case.kind), exact)
     row: dict[str, Any] = {"table": "flash_hopper", "case": name, "device": torch.cuda.get_device_name(), "torch": torch.__version__}
     row |= {"tflop": case.flops / 1e12, "error of eager": own, "ms": {}, "error": {}, "failed": {}}
-    library, furthest = called.library(), 0.0
-    for shape in ways(case, options.ways):
-        key = f"{shape.keys} {shape.consumers} {shape.stages} {int(shape.turns)}"
-        call = partial(called.by, shape._replace(watchdog=options.watchdog))
-        timed(row, key, call, exact, False)
-        if key in row["ms"]:
-            furthest = max(furthest, float((call() - library).abs().max()))
-    for kind, other in _others(called).items():
-        timed(row, kind, other, exact, False)
-    yield from said(row, case.flops, own, {"furthest from the library's": furthest})
+    own_ways = {key_of(shape): partial(called.by, shape._replace(watchdog=options.watchdog)) for shape in ways(case, options.ways)}
+    for name_of, call in (programs := own_ways | _others(called)).items():
+        timed(row, name_of, call, exact, True)
+    in_turns(row, {name_of: call for name_of, call in programs.items() if name_of not in row["failed"]})
+    library = called.library()
+    furthest = max((float((call() - library).abs().max()) for name_of, call in own_ways.items() if name_of not in row["failed"]), default=0.0)
+    yield from said(row, case.flops, own, {"chosen": next(iter(own_ways)), "furthest from the library's": furthest})
 
 
 def _others(called: OnHopper) -> dict[str, Callable[[], torch.Tensor]]:

@@ -121,7 +121,7 @@ _WAYS: dict[tuple[int, bool], tuple[Way, ...]] = {
 
 def ways(case: Case, which: str) -> tuple[Way | None, ...]:
     """Return the shapes of a block to be timed; None is what the template chooses. Where an image's places are no multiple of four, that too with
-    blocks of one sample each, which have half of the registers."""
+    blocks of one sample each, in which the compiler sees the order of places itself."""
     odd = case.places // case.n % 4 != 0 and not case.transposed
     apart: tuple[Way, ...] = ((*chosen(case), 1),) if odd else ()
     if which == "chosen":

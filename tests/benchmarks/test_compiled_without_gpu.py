@@ -144,26 +144,48 @@ def test_what_records_a_graph_is_left_out_wherever_it_stands() -> None:
     assert compiled.without_a_gpu(recipe) == ("fuse_cuda(calls=1)", "convolution_as_matmul(conv2d_1)")
 
 
-@pytest.mark.slow
-def test_blocks_of_one_sample_have_few_registers_where_places_are_odd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With places of two samples a thread holds 64 addresses beside its sums: 255 registers by Triton 3.6. With those of one it holds few."""
+def _compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, *more: str) -> Any:
+    """Return a template as a module, whose kernels are compiled anew."""
     pytest.importorskip("triton")
     from triton import knobs
 
-    from benchmarks.kernels import implicit_convolution
     from benchmarks.kernels.beside import module
     from warpwright.domains.graph import kernels
 
     monkeypatch.setattr(knobs.cache, "dir", str(tmp_path))
     path = tmp_path / "kernel.py"
-    path.write_text(kernels.text("implicit_convolution") + implicit_convolution._END)
-    template, case = module(path), implicit_convolution.CASES["half odd 64 x 64 x 31^2 -> 256, 3x3"]
-    usual, apart = implicit_convolution.ways(case, "chosen")
-    needed = []
-    for way in (usual, apart):
-        record = Record()
-        with recorded(record):
-            implicit_convolution.Called(case, "meta", template).ours(way)
-        needed.append(record.launches[-1])
-    assert needed[1].registers <= min(128, needed[0].registers) and not needed[1].local_bytes and not needed[1].problems
-    assert needed[1].blocks[0] == 64 * 8 * 2 and needed[0].blocks[0] == 481 * 2
+    path.write_text(kernels.text(name) + "".join(more))
+    return module(path)
+
+
+@pytest.mark.parametrize(("size", "stride", "hints"), [(15, 1, 2), (8, 1, 0), (16, 2, 1)])
+def test_a_warp_takes_neighbours_where_the_compiler_sees_none(
+    size: int, stride: int, hints: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of odd numbers of places, and with strides, Triton 3.6 gave a warp one place of 32 channels each: eight times the sectors."""
+    template = _compiled(monkeypatch, tmp_path, "pointwise_convolution")
+    x, w, out, made = torch.empty(2, 32, size, size, device="meta"), torch.empty(24, 32, device="meta"), -(-size // stride), list[Any]()
+    monkeypatch.setattr(without_gpu, "_triton_launch", lambda one, *_: made.append(one))
+    monkeypatch.setattr(Record, "add", lambda *_: None)
+    with recorded(Record()):
+        template.pointwise_convolution(x, w, None, "tf32x3", [stride, stride], [out, out], [32, 64, 32, 4, 1])
+    [kernel] = made
+    assert kernel.asm["ttir"].count("tt.contiguity = dense<2>") == hints
+    [store] = [line for line in kernel.asm["ttgir"].splitlines() if "tt.store" in line]
+    layout = store.split(", #")[-1].split(">")[0]
+    [order] = [line for line in kernel.asm["ttgir"].splitlines() if line.startswith(f"#{layout} =")]
+    assert "order = [1, 0]" in order, "places lie in the last axis"
+    assert size % 2 == 0 or "st.global.b32" in kernel.asm["ptx"], "one by one"
+
+
+@pytest.mark.slow
+def test_convolutions_have_few_registers_where_places_are_odd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With an address for each sum it was 255 by Triton 3.6, and one block a multiprocessor."""
+    from benchmarks.kernels import implicit_convolution
+
+    template = _compiled(monkeypatch, tmp_path, "implicit_convolution", implicit_convolution._END)
+    case, record = implicit_convolution.CASES["half odd 64 x 64 x 31^2 -> 256, 3x3"], Record()
+    with recorded(record):
+        implicit_convolution.Called(case, "meta", template).ours(None)
+    launch = record.launches[-1]
+    assert launch.registers <= 128 and not launch.local_bytes and not launch.problems and launch.blocks[0] == 481 * 2

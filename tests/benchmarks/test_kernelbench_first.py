@@ -54,6 +54,20 @@ def test_a_program_that_overflows_is_not_right() -> None:
         assert "Inf elsewhere" not in first.compared({"eager": model, **programs}, model, [x + 9], [x], 1e9)["b"].values()  # as eager's own
 
 
+def test_the_next_float_of_a_single_number_is_right_also_where_eager_met_the_nearest() -> None:
+    class Sum(torch.nn.Module):
+        def __init__(self, units: int = 0) -> None:
+            super().__init__()
+            self.units = units
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.sum() + self.units * 2.0**-20  # the distance of floats from 8 to 16
+
+    x = torch.tensor([4.0, 4.0, 1.0])
+    ratios = [first.compared({"eager": Sum(), "a": Sum(units)}, Sum(), [x], [x], 1e9)["a"]["given"] for units in (1, 3)]
+    assert ratios[0] <= 2 < ratios[1], ratios
+
+
 def test_what_errs_too_much_is_followed_by_what_a_search_tries_in_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     half, plain = ((Action("kernel", params=(("precision", precision),)), Action("graph")) for precision in ("half", "float32"))
     seen: list[list[str]] = []

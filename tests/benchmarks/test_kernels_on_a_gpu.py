@@ -68,7 +68,7 @@ def taken(monkeypatch: pytest.MonkeyPatch, module: str, arguments: list[str]) ->
 
 
 def test_there_are_parts() -> None:
-    known = "padded verdicts warm tf32 misses wide hopper odd backward step plan cuda_l1 merger t3 modules sums all all_tf32"
+    known = "padded verdicts warm tf32 misses wide hopper odd backward step plan cuda_l1 merger t3 modules sums streams all all_tf32"
     assert set(known.split()) == set(PARTS)
 
 

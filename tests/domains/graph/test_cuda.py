@@ -153,6 +153,15 @@ def test_chunks_of_rows_follow_one_another(monkeypatch: pytest.MonkeyPatch) -> N
     check([ROWS[0], ROWS[7], ROWS[13]], (9, 70001), ("normal",))
 
 
+def test_a_chunk_may_be_read_again_before_all_of_the_next_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "CHUNK_BYTES", 3 << 18)  # two rows
+    monkeypatch.setattr(plan, "LEAD_BYTES", 1 << 18)
+    monkeypatch.setattr(plan, "TOGETHER", 1)
+    [kernel] = check([lambda x: x - x.mean(1, keepdim=True)], (5, 70001), ("normal",))
+    [(begins, back)] = re.findall(r"const int place = at < (\d+) \? at : step \? at - \1 : at - (\d+);", kernel.text)
+    assert 0 < int(begins) < int(back) // 2
+
+
 def text_of(function: Function, *size: int, tuning: Tuning = DEFAULT) -> str:
     """Return the text of the one kernel that a function becomes."""
     technique, ir = FuseCuda(tunings=(tuning,)), captured(Several([function]), torch.empty(size))
@@ -160,14 +169,50 @@ def text_of(function: Function, *size: int, tuning: Tuning = DEFAULT) -> str:
     return text
 
 
-def test_what_finishes_sums_that_are_read_once_is_drawn_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In chunks, half of the blocks on a GPU would wait for those that were drawn just before them. What is read again is read in chunks."""
+def parts_of(text: str) -> int:
+    """Return how many parts a row of a kernel has."""
+    return int(re.findall(r"part = place % (\d+)", text)[0])
+
+
+def test_whoever_ends_a_row_that_is_read_once_joins_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks that were launched to join them waited on the multiprocessors for those that read. What is read again is read in chunks."""
     monkeypatch.setattr(plan, "CHUNK_BYTES", 1 << 12)
     [kernel] = check([lambda x: x.sum(1)], (3, 1500, 40), ("normal",))
     [items] = re.findall(r"const int step = drawn / (\d+), place", kernel.text)
-    assert kernel.generated.launch.grid == 2 * int(items) and "chunk" not in kernel.text
-    assert all("chunk" not in text_of(function, 3, 90000, 40) for function in (lambda x: x.amax(1), lambda x: x.square().mean((1, 2))))
+    assert kernel.generated.launch.grid == int(items) and "chunk" not in kernel.text and "while" not in kernel.text
+    once = [text_of(function, 3, 90000, 40) for function in (lambda x: x.amax(1), lambda x: x.square().mean((1, 2)))]
+    assert all("chunk" not in text and "while" not in text and "drawn = blockIdx.x" in text for text in once)
     assert "chunk * " in text_of(lambda x: torch.softmax(x, 1), 3, 90000, 40)
+
+
+def test_rows_of_which_nothing_stays_in_a_cache_are_all_read_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No block waits then, but at the end of the first reading, and parts are larger."""
+
+    def norm(x: torch.Tensor) -> torch.Tensor:
+        return (x - x.mean((0, 2), keepdim=True)) * torch.rsqrt(x.var((0, 2), correction=0, keepdim=True) + 1e-5)
+
+    near, shape = text_of(norm, 3, 2, 2500000), (3, 2, 9000000)
+    assert "chunk * " in text_of(norm, 3, 200, 500000) and "chunk" not in text_of(norm, *shape)
+    assert parts_of(near) == 458 and parts_of(text_of(norm, *shape)) == 1024 and parts_of(text_of(norm, 3, 64, 9000000)) == 412
+    monkeypatch.setattr(plan, "FAR_BYTES", 1 << 16)
+    [kernel] = check([norm], (3, 2, 70001), ("normal", "offset"))
+    assert "chunk" not in kernel.text and kernel.text.count("while") == 1
+
+
+def test_neighbouring_columns_that_are_read_once_are_strips(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 32 columns, so that blocks which run at once read one piece of memory; every thread of a block has rows of its own."""
+    monkeypatch.setattr(plan, "THREADS", 400)
+    kernels = check([lambda x: x.sum(1), lambda x: x.amax(1) * 2, lambda x: torch.argmin(x, 1)], (5, 700, 101), ("normal", "negated"))
+    assert all("threadIdx.x % 32, member = threadIdx.x / 32" in kernel.text and not kernel.generated.flags for kernel in kernels)
+    assert "threadIdx.x % 256, member = threadIdx.x / 256" in text_of(lambda x: x.sum(1), 5, 100, 101)
+
+
+def test_parts_of_what_is_read_once_fill_a_gpu_several_times() -> None:
+    """One wave of equal blocks takes as long as the slowest of them; many small parts take the last block long to join."""
+    sizes = {(32768, 32768): 8448, (16384, 8192): 2048, (8192, 8192): 1024, (1000, 1000): 245}
+    assert {size: parts_of(text_of(lambda x: x.square().mean(), *size)) for size in sizes} == sizes
+    columns = {(1, 65536, 1024): 132, (1, 4096, 1024): 32, (64, 2048, 1024): 3}
+    assert {size: parts_of(text_of(lambda x: x.sum(1), *size)) for size in columns} == columns
 
 
 def test_more_of_a_column_may_be_read_before_it_is_used() -> None:

@@ -1,6 +1,6 @@
 """The cost model: about how long a program of the graph domain takes, from bytes and operations at a device's rates.
 
-    seconds(ir, target) = sum over calls of max(bytes / memory, operations / arithmetic) + launch
+    seconds(ir, target) = sum over calls of max(bytes / memory, operations / arithmetic) + launch; on a GPU at least what the host takes
 
 It ranks candidates before anything is built: a search tries the action with the least estimate first (`Space.estimate`). It decides nothing: what
 is faster is measured. That there is nothing to gain is said by measured figures alone (`loop.running.NO_HEADROOM`).
@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from warpwright.domains.graph import recurrent
+from warpwright.domains.graph import host_cost, recurrent
 from warpwright.domains.graph.cpp.calls import COPIES, VIEWS
 from warpwright.domains.graph.cuda import windows
 from warpwright.domains.graph.cuda.kernel import CudaKernel
@@ -30,6 +30,7 @@ from warpwright.domains.graph.techniques.algebra import einsum
 from warpwright.domains.graph.techniques.convolutions.convolution import Convolution
 from warpwright.domains.graph.techniques.convolutions.convolution import read as convolution_of
 from warpwright.domains.graph.techniques.convolutions.ends import Ended
+from warpwright.domains.graph.techniques.kernels.view_products import VIEW_PRODUCT, calls_of
 
 
 @dataclass(frozen=True)
@@ -46,31 +47,37 @@ class Rates:
 
 CONVOLUTIONS = {"direct tf32": 68e12, "direct tf32x3": 39e12, "few channels": 60e12, "few channels, 3 axes": 12e12, "3 axes": 40e12,
                 "groups": 5e12, "transposed groups": 4e12, "direct long sums": 16e12, "half, few channels, 3 axes": 60e12,
-                "transposed, few channels, 3 axes": 1.6e12, "implicit half": 550e12, "implicit float32": 165e12,
-                "rows half": 45e12, "rows float32": 30e12, "pointwise tf32": 270e12, "pointwise tf32x3": 90e12}  # fmt: skip
+                "half, few channels": 143e12, "transposed, few channels, 3 axes": 1.6e12, "implicit half": 550e12, "implicit float32": 165e12,
+                "rows half": 140e12, "rows float32": 50e12, "pointwise tf32": 270e12, "pointwise tf32x3": 90e12}  # fmt: skip
 """`direct_convolution`: 16 channels to 64 of 128 x 254 x 254 (L2-25) took 2.24 and 3.86 ms on an H200. And cuDNN's where they are not near the
 tensor cores' rate: 8 channels to 64 in TF32 (L2-57) took 0.31 ms; over three axes it has no TF32 kernel, and with few channels 8 to 14 TFLOPS;
 transposed ones in four groups took 2.5, 2.0 and 5.7 ms for 6, 14 and 8 GFLOP (L1-72, 73, 75); their phases, ordinary ones, ran at 4 to 21 TFLOPS.
 Sums of 315 terms (L1-60) took `direct_convolution` 8.5 ms for 139 GFLOP. cuDNN in float16, over three axes, of three channels made eight: 2.7 and
-3.7 ms for 105 and 371 GFLOP (L1-54, 60). Transposed of 3 channels: L2-60 and 89, of 5.4 GFLOP, took torch.compile 4.4 and 4.1
-ms, most of it there. `implicit_convolution`: what is left of its kernels' times (results/implicit_convolution_h200)
+3.7 ms for 105 and 371 GFLOP (L1-54, 60); over two, of an image's three (L1-50 and AlexNet), 1.0 and 4.0 for 144 and 576.
+Transposed of 3 channels: L2-60 and 89, of 5.4 GFLOP, took torch.compile 4.4 and 4.1 ms, most of it there. `implicit_convolution`: what is left of its kernels' times (results/implicit_convolution_h200)
 without their bytes, which hardly overlap the products: L2-1 0.79 ms, L1-62 0.91, L1-63 4.5, 512 channels to 512 0.23. "pointwise tf32" ran at 267
-(results/convolution_ends_h200); "rows" (of an image, with zeros) is what
-AlexNet's and SqueezeNet's first convolutions leave of their kernels' sums."""
+(results/convolution_ends_h200). "rows" (of an image, with zeros): L1-66 and 60, 0.89 and 0.87 ms with 0.13 and
+0.26 for bytes and the cut, made 139 and 340, and 47 and 50 in float32; with strides they are predicted (45 was measured while an odd number of places
+was stored channel by channel)."""
 ATTENTION = {"flash float32": 145e12, "flash float32, part": 80e12, "flash float32, wide": 37e12, "flash tf32": 200e12, "flash half": 400e12,
              "flash half, part": 250e12, "library float32": 38e12, "library float32, part": 29e12, "library half": 550e12,
              "library half, part": 250e12, "flash float32, beyond 256": 90e12, "flash tf32, beyond 256": 180e12, "flash half, beyond 256": 300e12,
-             "library float32, beyond 256": 40e12, "library half, beyond 256": 100e12, "flash hopper": 560e12}  # fmt: skip
+             "library float32, beyond 256": 40e12, "library half, beyond 256": 135e12, "flash hopper": 620e12}  # fmt: skip
 FLASH = ("flash_attention", "flash_wide", "flash_forward")
 BACKWARD_PRODUCTS = 3.5
 """Products of `flash_backward` over those of the forward: its scores and their gradients are made twice, for dq and for dk and dv."""
 """`flash_attention`, and the library's call, on an H200 (results/attention_h200). "part": ours with a bias, a mask or less than all pairs, of those
 that are seen (float32 73 to 88 TFLOP/s of 1,024 keys, bfloat16 206 to 326, causal alone 394); the library's with a mask, of all pairs (27 to 31, 219
-to 312). "wide": heads of more than 128 numbers. TF32 was measured causal alone. "beyond 256": `flash_wide`; float32 72 to
-97 TFLOP/s beside 33 to 44 of the library, the other kinds predicted. "flash hopper": predicted, not run yet."""
+to 312). "wide": heads of more than 128 numbers. TF32 was measured causal alone. "beyond 256": `flash_wide`; float32 72 to 97 TFLOP/s beside 33 to 44
+of the library; in 16 bits 176 to 247 beside 132 to 139, but with 300 ours ranks as it was measured beside what is written out, whose estimates are
+as low (heads of 1,024: 2.2 ms beside 2.0; of 512, masked: 3.0 beside 3.6). "flash hopper": from 512 rows on 393 to 541 TFLOP/s with heads of 64, 523
+to 714 with 128 and 542 to 786 with 256, causal ones 0.63 to 0.97 of that."""
 SPREAD = 5.0
 """Passes over k and v, spread to all query heads, that the library's call takes in float32 where heads share keys: it has no kernel for that there.
 Decoding with 8 of 32 heads and 4,096 keys took 2.95 ms on an H200, `flash_attention` 0.19."""
+OF_A_BLOCK = 64
+"""Channels of the result that `direct_convolution` takes as long for as for fewer: 16 to 64 made 68 TFLOP/s (L2-25), 8 to 32 and to 16, over three
+axes, 38 and 20 (L2-7, L2-8): what it takes is to read patches."""
 LONG_SUM = 256
 """Terms from which on `direct_convolution` is that slow."""
 PLANNED_TRANSPOSED = 2.3
@@ -102,8 +109,15 @@ SLICED_LAUNCHES = 12
 PLANNED_CALL, PLANNED_LAUNCH = 0.25, 0.32
 """Calls of a kernel from Python that a plan's call takes, and each of its launches: 1, 3 and 6 kernels took 0.6, 1.3 and 2.1 times what one from
 Python does (results/launch_plan_h200)."""
+FUSED_PRODUCT_LAUNCH = 2.0
+"""Launches that one of `fused_product` counts as. Triton's takes a host 66 us there, with three descriptors of tensors (results/fused_product_h200),
+and 0.12 ms where others were busy: a product of 0.012 ms took 0.24 ms by it, and 0.12 as a call of the library's in a launch plan (2:98); layers of
+0.4 ms 0.65 and 0.48 (3:1). Beside a product of 0.2 ms it shows in part. With this and WORTH_A_STEP of the ladder the kernel comes first where its
+result is the program's (0.72 to 0.98 of the time without it), and not where a norm or a softmax reads that after it (0.91 to 1.4)."""
 SPLIT_PASSES = 7.0
 """Times that an operand of tf32x3 is read or written while it is split in two."""
+GAP = 0.2
+"""Of a launch, between two nodes of a CUDA graph: about 1 us."""
 FEW = 8
 """Channels of the input below which a convolution with the channels last gains nothing. With 8, to 64 of 128 x 126 x 126, cuDNN took 0.87 ms on an
 H200 with the channels first, in float32, and 0.31 in TF32 with the channels last."""
@@ -126,13 +140,16 @@ def seconds(ir: GraphIR, target: str) -> float:
     launched = sum(launches(node, rates) for node in calls)
     if ir.scheduled("cuda_graph"):
         copied = [node for node in (*placeholders(ir, "input"), *ir.results) if isinstance(node, fx.Node)]
-        total += sum(2 * _size(node) for node in copied) / rates.memory + rates.launch  # in, and out
-        total -= 0.8 * rates.launch * max(launched - 1, 0)  # between the nodes of a graph are gaps of about 1 us
+        total += sum(2 * _size(node) for node in copied) / rates.memory + GAP * rates.launch * len(copied)  # in, and out
+        total -= (1 - GAP) * rates.launch * max(launched - 1, 0)
     moved = [node for node, strides in zip(ir.results, ir.strides, strict=False) if is_tensor(node) and strides and value(node).stride() != strides]
     total += sum(2 * TURNED * _size(node) for node in moved) / rates.memory  # to the original's layout
     saved = 0.9 if ir.scheduled("plan") else 0.8 if ir.scheduled("ahead_of_time") else 0.0
     total -= saved * rates.launch * max(launched - 1, 0)  # calls from C++, and fewer of them
-    return total
+    if rates is not RATES["cuda"] or ir.training is not None or not calls:
+        return total
+    busy = total - rates.launch * (1 - GAP) * (1 if ir.scheduled("cuda_graph") else launched)
+    return max(total, host_cost.seconds(ir, calls, busy, lambda node: launches(node, rates)))
 
 
 def call_seconds(node: fx.Node, rates: Rates) -> float:
@@ -147,6 +164,10 @@ def call_seconds(node: fx.Node, rates: Rates) -> float:
         again = PLANES_READ * _planes(node) + (2.0 * _size(node) if _adds_bias(node) else 0.0) + SPREAD * _spread(node)
     if is_op(node, aten.convolution.default) and node.args[6] and max(node.args[3]) > 1:  # type: ignore[arg-type, operator, type-var]
         arithmetic /= PLANNED_TRANSPOSED
+    if on_gpu and is_op(node, aten.einsum.default):
+        again += 2 * TURNED * einsum.copied_bytes(node) + einsum.bytes_between(node)
+    if getattr(node.target, "__name__", "").startswith("fused_product_"):
+        again += _size(node)  # no product runs beside the end of a tile, which writes it: 2:37's result of 0.5 GB cost 0.1 ms
     if getattr(node.target, "__name__", "").startswith("implicit_convolution"):
         again += bytes_of(node) + _scattered(node)
         return again / rates.memory + arithmetic + launches(node, rates) * rates.launch
@@ -163,6 +184,10 @@ def launches(node: fx.Node, rates: Rates | None = None) -> float:
         return SLICED_LAUNCHES
     if getattr(node.target, "__name__", "") == "tf32x3":
         return 1 + math.ceil(shape(node.args[0])[-1] / 2 / node.args[2])  # type: ignore[arg-type, operator]  # the small terms, and each piece
+    if getattr(node.target, "__name__", "").startswith("fused_product_"):
+        return FUSED_PRODUCT_LAUNCH
+    if node.target is VIEW_PRODUCT:
+        return calls_of(node)
     if isinstance(node.target, Launches):
         return PLANNED_CALL + PLANNED_LAUNCH * node.target.count
     if getattr(node.target, "__name__", "") == "implicit_cut":
@@ -207,6 +232,8 @@ def bytes_of(node: fx.Node) -> float:
         return moved - _unread(node)
     if name == "flash_wide":  # scores are written, and read for each slice of v
         moved += 4.0 * math.prod(shape(node.args[0])[:-1]) * shape(node.args[1])[-2] * (1 + math.ceil(shape(node)[-1] / 256))  # type: ignore[arg-type]
+    if node.target is VIEW_PRODUCT:  # what is added to is read and written again
+        return moved + _size(node) * (len(node.args) - 3)
     if name in FLASH and node.args[16][4]:  # type: ignore[index]
         moved += 2.0 * sum(_size(arg) for arg in node.args[:3])  # type: ignore[misc, arg-type]
     if name == "tf32_split":
@@ -284,6 +311,9 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
         inner = shape(a)[-1] // (2 if name == "tf32x3" else 1)
         kind = {"int8_linear": "int8_slices", "tf32x3": "tf32x3", "half_product": "half"}.get(name, _KINDS.get(value(node).dtype, "float32"))
         return kind, (8.0 if kind == "complex" else 2.0) * math.prod(shape(node)) * inner
+    if node.target is VIEW_PRODUCT:
+        rights: Any = node.args[2::2]
+        return _KINDS.get(value(node).dtype, "float32"), 2.0 * math.prod(shape(node)) * sum(shape(b)[-2] for b in rights)
     if name.startswith("fused_product_"):
         return _KINDS.get(value(node.args[0]).dtype, "float32"), 2.0 * math.prod(shape(node)) * shape(node.args[0])[-1]  # type: ignore[arg-type]
     if name.startswith("fft_") and is_tensor(node) and is_tensor(node.args[0]):
@@ -298,14 +328,14 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
         return _kind_of(2, 1, shape(source)[1]), 2.0 * math.prod(shape(node)) * math.prod(shape(window)[1:])
     if name.startswith("direct_convolution"):
         weight: Any = node.args[1]
-        places = math.prod(node.args[5]) * shape(node.args[0])[0]  # type: ignore[arg-type]
-        kind = "direct long sums" if math.prod(shape(weight)[1:]) > LONG_SUM else f"direct {node.args[7]}"
-        return kind, 2.0 * places * math.prod(shape(weight))
+        places, terms = math.prod(node.args[5]) * shape(node.args[0])[0], math.prod(shape(weight)[1:])  # type: ignore[arg-type]
+        return "direct long sums" if terms > LONG_SUM else f"direct {node.args[7]}", 2.0 * places * terms * max(shape(weight)[0], OF_A_BLOCK)
     if name.startswith("implicit_convolution"):
         cut: Any = node.args[2]
         places = math.prod(shape(node.args[0])[2:] if node.args[11] else node.args[9]) * shape(node.args[0])[0]  # type: ignore[arg-type]
         kind = "rows" if shape(cut)[-2] != node.args[6][-1] else "implicit"  # type: ignore[index, arg-type]
-        return f"{kind} {'half' if node.args[5] == 1 else 'float32'}", 2.0 * places * math.prod(shape(cut)[1:])
+        channels = shape(cut)[1] + (-shape(cut)[1] % node.args[12][0] if kind == "rows" else 0)  # type: ignore[index, operator]
+        return f"{kind} {'half' if node.args[5] == 1 else 'float32'}", 2.0 * places * channels * math.prod(shape(cut)[2:])
     if name.startswith("pointwise_convolution"):
         places = math.prod(node.args[5]) * shape(node.args[0])[0]  # type: ignore[arg-type]
         return f"pointwise {node.args[3]}", 2.0 * places * math.prod(shape(node.args[1]))  # type: ignore[arg-type]
@@ -373,7 +403,8 @@ def _transform(node: fx.Node) -> float:
 
 def _kind(conv: Convolution) -> str:
     if value(conv.node).dtype in (torch.float16, torch.bfloat16):
-        return "half, few channels, 3 axes" if conv.d == 3 and not conv.transposed and shape(conv.x)[1] <= FEW else "half convolution"
+        few = not conv.transposed and shape(conv.x)[1] <= FEW
+        return ("half, few channels, 3 axes" if conv.d == 3 else "half, few channels") if few else "half convolution"
     if 1 < conv.groups < shape(conv.x)[1]:
         return "transposed groups" if conv.transposed else "groups"
     if conv.transposed and conv.d == 3 and shape(conv.x)[1] <= FEW:

@@ -20,14 +20,12 @@ from warpwright.base import Action
 from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import GraphIR, run
 from warpwright.domains.graph.techniques.convolutions import implicit, pointwise, statistics
-from warpwright.domains.graph.techniques.convolutions.apart import SamplesApart
 from warpwright.domains.graph.techniques.convolutions.implicit import ImplicitConvolutions
 from warpwright.domains.graph.techniques.convolutions.pointwise import PointwiseConvolution
 from warpwright.domains.graph.techniques.kernels.fuse import FuseCuda, fuse_cuda
 from warpwright.domains.graph.text import straight
-from warpwright.errors import NotApplicable
 
-TECHNIQUE, APART = ImplicitConvolutions(), SamplesApart()
+TECHNIQUE = ImplicitConvolutions()
 FLOAT32, HALF = (Action(TECHNIQUE.name, params=(("precision", precision),)) for precision in ("float32", "half"))
 
 
@@ -283,31 +281,6 @@ def test_long_sums_of_one_tap_are_cut_first() -> None:
 
     assert names(1024, 1024, HALF) == names(2048, 64, HALF) == names(256, 256, FLOAT32) == ["pointwise_convolution"]
     assert names(2048, 2048, HALF) == names(512, 512, FLOAT32) == ["implicit_convolution", "implicit_cut"]
-
-
-def test_samples_apart_where_places_are_no_multiple_of_four() -> None:
-    """The action is there for them alone, is legal once, keeps the result, and is written into the call."""
-
-    def made(size: int, *layers: nn.Module) -> Any:
-        with torch.device("meta"):
-            return TECHNIQUE.apply(captured(nn.Sequential(*layers), torch.empty(64, 64, size, size)), HALF)
-
-    kinds: tuple[nn.Module, ...] = nn.Conv2d(64, 256, 3, padding=1), nn.Conv2d(64, 256, 1)
-    for conv in kinds:
-        after = made(31, conv, nn.ReLU())
-        [action] = APART.sites(after)
-        assert str(action) == "samples_apart()"
-        apart = APART.apply(after, action)
-        [node] = [node for node in apart.graph.nodes if hasattr(node.target, "place")]
-        shape = node.args[node.target.place("blocks")]
-        assert len(shape) == 6 and shape[-1] == 1 and not list(APART.sites(apart))
-        assert apart.results[0].meta["val"].shape == (64, 256, 31, 31) and after.graph is not apart.graph
-        with pytest.raises(NotApplicable, match="multiple of four"):
-            APART.apply(apart, action)
-    wide, turned = nn.Conv2d(64, 384, 3, padding=1), nn.ConvTranspose2d(64, 64, 3)
-    others: tuple[Any, ...] = (32, kinds[0]), (13, wide), (31, kinds[0], nn.MaxPool2d(2)), (15, turned)
-    for size, *layers in others:
-        assert not list(APART.sites(made(size, *layers))), (size, layers)
 
 
 INTERPRETED = """

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from tests.domains.graph.techniques.exactness import assert_equal_in_double, captured, fixpoint
-from warpwright.domains.graph.ir import aten, find
-from warpwright.domains.graph.techniques.algebra.einsum import EINSUM, read
+from warpwright.domains.graph.ir import aten, find, foldable
+from warpwright.domains.graph.techniques.algebra.einsum import EINSUM, PARAMETERS_FIRST, read
 
 SIZES = dict(zip("abcdefgh", (2, 3, 4, 5, 2, 3, 2, 4), strict=True))
 
@@ -60,3 +60,44 @@ def test_what_is_no_product_of_matrices(equation: str) -> None:
 def test_broadcast_sizes_are_left_alone() -> None:
     ir = captured(Sum("ab,bc->ac"), torch.randn(3, 1), torch.randn(4, 5))
     assert not list(EINSUM.sites(ir))
+
+
+class Fixed(nn.Module):
+    """An einsum whose operands at `fixed` are parameters."""
+
+    def __init__(self, equation: str, fixed: str, sizes: dict[str, int] = SIZES) -> None:
+        super().__init__()
+        self.equation, self.names = equation, fixed
+        for at, letters in enumerate(equation.partition("->")[0].split(",")):
+            if str(at) in fixed:
+                self.register_parameter(f"p{at}", nn.Parameter(torch.randn([sizes[letter] for letter in letters]), requires_grad=False))
+
+    def forward(self, *given: torch.Tensor) -> torch.Tensor:
+        rest = list(given)
+        count = self.equation.count(",") + 1
+        return torch.einsum(self.equation, *(getattr(self, f"p{at}") if str(at) in self.names else rest.pop(0) for at in range(count)))
+
+
+@pytest.mark.parametrize(
+    ("equation", "fixed", "made"),
+    [
+        ("abcd,abed,abce,abef->abcf", "012", "abcd,abed,abce->abce"),  # the diagonal blocks of a state space model
+        ("acd,ac,acf->adf", "01", "acd,ac->adc"),
+        ("ab,cd,bc->ad", "01", None),  # two matrices that only the input joins: their product is larger than all three
+        ("ab,bc,cd->ad", "0", None),
+        ("ab,bc,cd->ad", "012", None),
+    ],
+)  # fmt: skip
+def test_what_is_fixed_is_multiplied_first(equation: str, fixed: str, made: str | None) -> None:
+    sizes = {**SIZES, "f": 7} if made else dict.fromkeys(SIZES, 6)
+    letters = equation.partition("->")[0].split(",")
+    inputs = [torch.randn([sizes[letter] for letter in own]) for at, own in enumerate(letters) if str(at) not in fixed]
+    model = Fixed(equation, fixed, sizes)
+    before = captured(model, *inputs) if inputs else captured(model)
+    after, fired = fixpoint(before, [PARAMETERS_FIRST])
+    if made is None:
+        assert fired == []
+        return
+    assert fired == ["einsum_parameters_first"] and next(iter(find(after, aten.einsum))).args[0] == made
+    assert {node.name for node in find(after, aten.einsum)} & {node.name for node in foldable(after.graph)}
+    assert_equal_in_double(before, after, inputs, model)

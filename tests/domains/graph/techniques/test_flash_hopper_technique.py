@@ -101,8 +101,10 @@ def test_a_generated_program_stands_alone_and_makes_the_librarys_call_elsewhere(
     assert "warpwright" not in names and names["_flash"].Shape(128, 176).source() == flash_hopper.Shape(128, 176).source()
 
 
-SHAPES = [flash_hopper.shape_for(d, causal, half) for d in (64, 96, 128, 160, 256) for causal in (False, True) for half in (False, True)]
-FAST = (flash_hopper.shape_for(64, True, False), flash_hopper.shape_for(96, False, True))
+SHAPES = [
+    shape for d in (64, 96, 128, 160, 256) for causal in (False, True) for half in (False, True) for shape in flash_hopper.shapes(d, causal, half)
+]  # fmt: skip
+FAST = (flash_hopper.shapes(64, True, False)[0], flash_hopper.shapes(96, False, True)[0])
 
 
 @pytest.mark.parametrize("shape", [pytest.param(one, marks=[] if one in FAST else pytest.mark.slow, id="-".join(map(str, one))) for one in SHAPES])
@@ -122,8 +124,8 @@ def test_shapes_fit_shared_memory(shape: flash_hopper.Shape) -> None:
 @pytest.mark.parametrize("d", [64, 128, 256])
 @pytest.mark.parametrize("n", [512, 1024, 1500, 4096, 16384])
 def test_blocks_of_a_causal_attention_end_as_one(n: int, d: int) -> None:
-    shape = flash_hopper.shape_for(d, True, False)
-    blocks, heads, fit = -(-n // shape.rows), 2048 // d * max(16384 // n, 1), max(flash_hopper.L2 // (4 * n * d), 1)
-    count = flash_hopper.together(heads, fit, blocks, shape.rows, shape.keys, n, n, 0, 132)
-    costs = [-(-min(n, (block + 1) * shape.rows) // shape.keys) + 1 for block in range(blocks)]
-    assert flash_hopper._slowest(costs, heads, count, min(132, blocks * heads)) < 1.15
+    heads, fit = 2048 // d * max(16384 // n, 1), max(flash_hopper.L2 // (4 * n * d), 1)
+    shape = flash_hopper.shape_for(d, True, False, n, n, 0, heads, 132)
+    count = flash_hopper.together(shape, heads, fit, n, n, 0, 132)
+    costs = [tiles + 1 for tiles in flash_hopper.key_tiles(shape, n, n, 0)]
+    assert flash_hopper._slowest(costs, heads, count, min(132, len(costs) * heads)) < 1.15

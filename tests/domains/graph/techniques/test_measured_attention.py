@@ -11,12 +11,15 @@ from torch import fx
 from torch.nn import functional as F
 
 from benchmarks import tables
+from benchmarks.kernels import attention_backward, flash_hopper
 from benchmarks.kernels.attention import CASES, Case, chosen
 from tests.domains.graph.techniques.test_flash_attention import TECHNIQUE, Written
 from warpwright.domains.graph import cost_model
 from warpwright.domains.graph.ir import aten
 from warpwright.domains.graph.techniques.kernels.attention import technique as attention
-from warpwright.domains.graph.techniques.kernels.attention.calls import FLASH_ATTENTION
+from warpwright.domains.graph.techniques.kernels.attention.blocks import backward_shape
+from warpwright.domains.graph.techniques.kernels.attention.calls import FLASH_ATTENTION, FLASH_HOPPER
+from warpwright.search.ladder import LOSS
 
 ROWS = tables.rows_of(tables.RESULTS / "attention_h200")
 MEASURED = {row["case"]: row for row in ROWS if row["table"] == "attention"}
@@ -69,6 +72,62 @@ def test_estimates_rank_as_measured(name: str) -> None:
 
 def _below(n: int) -> torch.Tensor:
     return torch.ones(n, n, dtype=torch.bool).tril()
+
+
+def hopper_call(case: Case) -> fx.Node:
+    """Return a call of the kernel for Hopper."""
+    graph = fx.Graph()
+    for heads, rows in ((case.h, case.rows), (case.kv or case.h, case.n), (case.kv or case.h, case.n)):
+        graph.placeholder(f"x{len(graph.nodes)}").meta["val"] = torch.empty((case.b, heads, rows, case.d), dtype=case.kind, device="meta")
+    call = graph.call_function(FLASH_HOPPER, (*graph.nodes, 1.0, case.causal, 0, False))
+    call.meta["val"] = torch.empty((case.b, case.h, case.rows, case.d), dtype=case.kind, device="meta")
+    return call
+
+
+HOPPER = {row["case"]: row for row in ROWS if row["table"] == "flash_hopper"}
+HOPPER_SHAPES = {row["case"]: row["ms"] for row in ROWS if row["table"] == "flash_hopper-shapes"}
+BACKWARD_SHAPES = {row["case"]: row["ms"] for row in ROWS if row["table"] in ("backward-shapes", "backward-again-shapes")}
+
+
+@pytest.mark.parametrize("name", HOPPER)
+def test_the_kernel_for_hopper_as_measured(name: str) -> None:
+    """Its shape is the fastest, and the estimate is near, and not above that of the library's call."""
+    case, row, ms = flash_hopper.CASES[name], HOPPER[name], HOPPER_SHAPES[name]
+    assert ms[flash_hopper.key_of(flash_hopper.chosen(case))] <= 1.01 * min(ms.values())
+    ours = cost_model.call_seconds(hopper_call(case), cost_model.RATES["cuda"])
+    assert row["ms"] / 4.0 < 1e3 * ours < 1.5 * row["ms"]
+    assert ours <= estimates(case)[1] and row["ms"] < row["sdpa ms"]
+
+
+def test_few_tiles_of_rows_are_one_round_however_large_they_are() -> None:
+    assert [flash_hopper.chosen(Case(1, heads, 512, 64, torch.bfloat16)).consumers for heads in (12, 512)] == [2, 3]
+    assert [flash_hopper.chosen(Case(64, 12, n, 96, torch.bfloat16)).keys for n in (256, 2048)] == [128, 176]
+
+
+@pytest.mark.parametrize("name", BACKWARD_SHAPES)
+def test_blocks_of_gradients_are_the_fastest_but_for_four_percent(name: str) -> None:
+    case, ms = attention_backward.CASES[name], BACKWARD_SHAPES[name]
+    times = [time for time in ms.values() if isinstance(time, float)]
+    blocks = backward_shape(case.d, case.kind != torch.float32)
+    assert ms[" ".join(map(str, blocks))] <= 1.04 * min(times)
+
+
+WIDE = {
+    "bf16 4096 x 512, causal": lambda q, k, v: (q @ k.mT * 0.1 + torch.full((4096, 4096), -math.inf, dtype=q.dtype).triu(1)).softmax(-1) @ v,
+    "bf16 2048 x 1024": lambda q, k, v: (q @ k.mT * 0.1).softmax(-1) @ v,
+    "bf16 2048 x 512, padding": lambda q, k, v: (q @ k.mT * 0.1).masked_fill(v[:, :1, None, :, 0] > 0, -math.inf).softmax(-1) @ v,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_wide_heads_that_are_written_out_rank_as_measured(name: str) -> None:
+    """A schedule whose estimate is so much higher comes last: two products and a softmax were faster with heads of 1,024 numbers."""
+    case, [row] = CASES[name], [row for row in ROWS if row["table"] == "wide-again" and row["case"] == name]
+    given = [torch.empty(case.b, case.h, case.n, case.d, dtype=case.kind) for _ in range(3)]
+    before = captured(Written(lambda m, q, k, v: WIDE[name](q, k, v)), *given)
+    [action] = TECHNIQUE.sites(before)
+    plain, ours = (cost_model.seconds(ir, "cuda") for ir in (before, TECHNIQUE.apply(before, action)))
+    assert (ours > LOSS * plain) == (row["ms"] > row["eager ms"])
 
 
 CALLS = {

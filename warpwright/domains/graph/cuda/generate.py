@@ -110,13 +110,11 @@ class _Writer(Elements):
             return Generated(self._kernel(), Launch(self.name, blocks, block), vector=shape.vector)
         if shape.together:
             return self._together()
-        steps: list[int | None] = [phase for phase in range(self.last + 1) if self.roots(phase)]
-        if not any(v.phase == self.last and self.of_elements(v) for v in self.results):
-            steps.append(None)  # results of rows, from their parts
-        again = sum(step is not None for step in steps) > 1
-        order = chunks(shape, blocks, 4 * shape.length * shape.per_block if again else 0)
+        steps = [phase for phase in range(self.last + 1) if self.roots(phase)]
+        rows = not any(v.phase == self.last and self.of_elements(v) for v in self.results)
+        order = chunks(shape, blocks, 4 * shape.length * shape.per_block if len(steps) > 1 else 0)
         launch = Launch(self.name, order.grid(len(steps)), block)
-        return Generated(self._in_parts(steps, order, blocks), launch, self.doubles(), shape.vector, 1 + (len(steps) - 1) * blocks)
+        return Generated(self._in_parts(steps, rows, order, blocks), launch, self.doubles(), shape.vector, 1 + (len(steps) - 1 + rows) * blocks)
 
     def _choose_kept(self) -> list[Value]:
         """Return the values that stay in registers from the phase that computes them to a later one."""
@@ -235,12 +233,22 @@ class _Writer(Elements):
         body += self._row_results("live && member == 0")
         return self._text(body, False, 1)
 
-    def _in_parts(self, steps: Sequence[int | None], order: Chunks, blocks: int) -> str:
-        """Return the kernel whose blocks each do one phase of one part of a row; they draw what to do, and wait for earlier phases of their row."""
+    def _in_parts(self, steps: Sequence[int], rows: bool, order: Chunks, blocks: int) -> str:
+        """Return the kernel whose blocks each do one phase of one part of a row; they draw what to do, and wait for earlier phases of their row.
+
+        `rows`: the results are those of rows; the block that ends a row's last part joins them, so that none waits for that.
+        """
         every, parts = len(steps) * order.items, self.plan.parts
         body = ["__shared__ int shown;", "if (threadIdx.x == 0) shown = atomicAdd(flags, 1);", "__syncthreads();", "const int drawn = shown;"]
+        if len(steps) == 1:
+            body = ["__shared__ int shown;", "const int drawn = blockIdx.x;"]  # nobody waits, so the order does not matter
         if order.count > 1:
-            body += [f"const int step = drawn % {every} / {order.items}, chunk = drawn / {every} - step, place = drawn % {order.items};"]
+            if len(steps) == 2:  # the second phase of a chunk begins where `lead` parts of the next one are drawn
+                begins, ends = order.lead, order.lead + order.items
+                body += [f"const int at = drawn % {every}, step = at >= {begins} && at < {ends}, chunk = drawn / {every} - step;"]
+                body += [f"const int place = at < {begins} ? at : step ? at - {begins} : at - {order.items};"]
+            else:
+                body += [f"const int step = drawn % {every} / {order.items}, chunk = drawn / {every} - step, place = drawn % {order.items};"]
             body += [f"const int block = chunk * {order.blocks} + place / {parts}, part = place % {parts};"]
             body += [f"if (chunk < 0 || chunk >= {order.count} || block >= {blocks}) return;"]
         else:
@@ -253,11 +261,14 @@ class _Writer(Elements):
                 inner += ["if (threadIdx.x == 0) {", f"    while (atomicAdd(&{before}, 0) < {parts}) {{}}", "    __threadfence();", "}"]
                 inner += ["__syncthreads();"]
             inner += self._of_part(phase)
+            done = f"atomicAdd(&flags[{1 + number * blocks} + block], 1)"
             if number < len(steps) - 1:
-                done = f"flags[{1 + number * blocks} + block]"
-                inner += ["__threadfence();", "__syncthreads();", f"if (threadIdx.x == 0) atomicAdd(&{done}, 1);"]
+                inner += ["__threadfence();", "__syncthreads();", f"if (threadIdx.x == 0) {done};"]
+            elif rows:
+                inner += ["__threadfence();", "__syncthreads();", "if (threadIdx.x == 0) {", f"    shown = {done};", "    __threadfence();", "}"]
+                inner += ["__syncthreads();", f"if (shown == {parts - 1}) {{", *(f"    {line}" for line in self._of_part(None)), "}"]
             body += [f"if (step == {number}) {{", *(f"    {line}" for line in inner), "}"]
-        return self._text(body, True, len(steps))
+        return self._text(body, True, len(steps) + rows)
 
     def _together(self) -> Generated:
         """Return the kernel in which each block keeps a part of a row, and meets the others of the row after each phase that reduces it."""
@@ -290,7 +301,7 @@ class _Writer(Elements):
         for earlier in range(first + 1):
             lines += self._scalars(earlier)
         if phase is None:
-            return lines + self._row_results("live && member == 0 && part == 0")
+            return lines + self._row_results("live && member == 0")
         lines += self._phase(phase) + self.partials([r for r in self.reductions if r.args[0].phase == phase])
         ends = phase == self.last and any(v.phase == self.last and self.of_elements(v) for v in self.results)
         return lines + (self._row_results("live && member == 0 && part == 0") if ends else [])

@@ -95,7 +95,8 @@ class Joins(Phases):
         if self.plan.together:  # each warp joins them for itself
             lines = [f"for (int j = threadIdx.x % 32; j < {self.plan.parts}; j += 32) {{", *(f"    {line}" for line in steps), "}"]
             return lines + self._shuffled(reductions, 32)
-        lines = [f"for (int j = member; j < {self.plan.parts}; j += {self.plan.group}) {{", *(f"    {line}" for line in steps), "}"]
+        loop = f"for (int j = member; j < {self.plan.parts}; j += {self.plan.group}) {{"
+        lines = ["#pragma unroll 8", loop, *(f"    {line}" for line in steps), "}"]
         return lines + self.group_joined(reductions, "j")
 
 

@@ -45,6 +45,21 @@ def _place_of(
 
 
 @triton.jit
+def _targets(n, row, place, CHANNELS_OF_Y: tl.constexpr, PLACES_OF_Y: tl.constexpr):
+    """Return where y [N, CHANNELS_OF_Y, PLACES_OF_Y] has each row at each place.
+
+    Of an odd number of places the compiler sees no neighbours, and gives a warp's threads one place of 32 channels each: eight times the sectors.
+    That two lie beside one another is said for the order's sake; each is aligned to one element, so that none are written together.
+    """
+    if PLACES_OF_Y % 2 == 0:
+        return n.to(tl.int64)[None, :] * (CHANNELS_OF_Y * PLACES_OF_Y) + row.to(tl.int64)[:, None] * PLACES_OF_Y + place[None, :]
+    else:
+        along = n.to(tl.int64) * (CHANNELS_OF_Y * PLACES_OF_Y) + place
+        along = tl.max_contiguous(tl.multiple_of(along, 1), 2)
+        return along[None, :] + row.to(tl.int64)[:, None] * PLACES_OF_Y
+
+
+@triton.jit
 def _end_of_sums(
     sums, y, b, statistics, block, row, real, n, place, seen, wn, wplace, wseen, q0, q1, q2, q3,
     CO: tl.constexpr, PLACES_OF_Y: tl.constexpr, BEFORE_POOL: tl.constexpr, WHOLE: tl.constexpr, FIRST: tl.constexpr, BIAS: tl.constexpr,
@@ -58,7 +73,7 @@ def _end_of_sums(
     if BIAS:
         sums += tl.load(b + row, mask=real, other=0.0)[:, None]
     kept = real[:, None] & seen[None, :]
-    target = n.to(tl.int64)[None, :] * (CO * BEFORE_POOL) + row.to(tl.int64)[:, None] * BEFORE_POOL + place[None, :]
+    target = _targets(n, row, place, CO, BEFORE_POOL)
     if EPILOGUE is not None:
         sums = EPILOGUE(sums, row, real, target, kept, q0, q1, q2, q3)
     if WINDOW > 1:
@@ -68,10 +83,10 @@ def _end_of_sums(
         else:
             sums = tl.sum(sums, 1) * (1.0 / WINDOW)
         kept = real[:, None] & wseen[None, :]
-        target = wn.to(tl.int64)[None, :] * (CO * PLACES_OF_Y) + row.to(tl.int64)[:, None] * PLACES_OF_Y + wplace[None, :]
+        target = _targets(wn, row, wplace, CO, PLACES_OF_Y)
         if LATER is not None:
             sums = LATER(sums, row, real, target, kept, q0, q1, q2, q3)
-        n = wn
+        n, place = wn, wplace
     if STATISTICS:
         count = tl.sum(tl.where(kept, 1.0, 0.0), 1)
         mean = tl.sum(tl.where(kept, sums, 0.0), 1) / tl.maximum(count, 1.0)
@@ -80,7 +95,7 @@ def _end_of_sums(
         tl.store(at, mean, mask=real)
         tl.store(at + 1, tl.sum(away * away, 1), mask=real)
     if WHOLE != CO:
-        target += n.to(tl.int64)[None, :] * ((WHOLE - CO) * PLACES_OF_Y) + FIRST * PLACES_OF_Y
+        target = _targets(n, FIRST + row, place, WHOLE, PLACES_OF_Y)
     tl.store(y + target, sums, mask=kept)
 
 

@@ -8,7 +8,8 @@ before.
 Ladder:
 1. A block of places x channels in registers; x goes through shared memory as it lies, and is rounded to TF32 (to the nearest, as cuDNN does) on
    its way to the tensor cores; w was rounded before, once.
-2. The end is that of `convolution_end.py`: pool, statistics, a part of a larger tensor.
+2. Addresses of x say that places lie beside one another where the compiler does not see it: an odd number of places, strides, windows of a pool.
+3. The end is that of `convolution_end.py`: pool, statistics, a part of a larger tensor.
 
 Achieved on an H200 (results/convolution_ends_h200): 267 TFLOP/s of 1,024 channels to 512. A depthwise convolution formed on the way to the tensor
 cores took 1.4 ms where its own pass and a product take 0.4: 96 channels of 64 x 112 x 112 are 700 million taps, each of them an address and a mask.
@@ -61,7 +62,10 @@ def _pointwise_convolution(
         of_x = i % inside  # which says how many lie beside one another
     else:
         of_x = qz * SD * (IH * IW) + qy * SH * IW + qx * SW
-    corner = x + (n.to(tl.int64) * (GROUPS * CI * inside) + group * (CI * inside) + of_x)
+    along = n.to(tl.int64) * (GROUPS * CI * inside) + group * (CI * inside) + of_x
+    if SD * SH * SW > 1 or window > 1 or inside % 2 == 1:  # for the order's sake, as in `_targets`
+        along = tl.max_contiguous(tl.multiple_of(along, 1), 2)
+    corner = x + along
     sums = tl.zeros((PLACES, CHANNELS), tl.float32)
     for first in range(0, CI, DEPTH):
         k = first + tl.arange(0, DEPTH)
@@ -70,7 +74,7 @@ def _pointwise_convolution(
             known = known & (k < CI)[None, :]
         if beside:
             patch = tl.load(corner[:, None] + (k * inside)[None, :], mask=known, other=0.0)
-        else:  # of places whose order the compiler does not see neighbours are taken by neighbouring threads when they are the last axis
+        else:
             known = seen[None, :]
             if CI % DEPTH != 0:
                 known = known & (k < CI)[:, None]

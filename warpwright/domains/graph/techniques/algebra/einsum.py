@@ -1,15 +1,16 @@
-"""einsum of two tensors as one matrix product, so that whatever is known of products holds for it."""
+"""einsum of two tensors as one matrix product, so that whatever is known of products holds for it; of more, what is fixed among them first."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import fx
 
-from warpwright.domains.graph.ir import Edit, Inserter, aten, dtype, is_tensor, shape
+from warpwright.domains.graph.ir import Edit, Inserter, aten, dtype, is_parameter_only, is_tensor, shape, value
 from warpwright.domains.graph.techniques.rewrite import Rewrite
 from warpwright.space import Traits
 
@@ -29,13 +30,10 @@ class Product:
 
 def read(equation: str) -> Product | None:
     """Return the product that an equation is, or None: other than two operands, diagonals, `...`, a letter that one operand alone sums over."""
-    subscripts, arrow, out = equation.replace(" ", "").partition("->")
-    operands = subscripts.split(",")
+    operands, out = _letters(equation)
     if len(operands) != 2 or "." in equation:
         return None
     first, second = operands
-    if not arrow:  # letters that occur once, in alphabetical order, capitals first
-        out = "".join(sorted(letter for letter in set(first + second) if (first + second).count(letter) == 1))
     if any(len(set(letters)) != len(letters) for letters in (first, second, out)):
         return None
     if set(first) - set(second) - set(out) or set(second) - set(first) - set(out):
@@ -46,10 +44,69 @@ def read(equation: str) -> Product | None:
     return Product(first, second, out, batch, left, right, summed) if summed and left and right else None
 
 
+def _letters(equation: str) -> tuple[list[str], str]:
+    """Return the letters of each operand and of the result: where no arrow stands, those that occur once, in alphabetical order, capitals first."""
+    subscripts, arrow, out = equation.replace(" ", "").partition("->")
+    once = sorted(letter for letter in set(subscripts) - {","} if subscripts.count(letter) == 1)
+    return subscripts.split(","), out if arrow else "".join(once)
+
+
 def operations(node: fx.Node) -> float:
-    """Return the multiply-adds of a call that is a product, 0 for any other."""
-    match = _match(node)
-    return float(math.prod(match[1].values())) if match is not None else 0.0
+    """Return the multiply-adds of a call's products, one after the other; 0 for any other call."""
+    return float(sum(math.prod(sizes.values()) for product, sizes, _ in _pairs(node) if product is not None))
+
+
+def copied_bytes(node: fx.Node) -> float:
+    """Return the bytes of what torch copies for a call, so that operands of its products are matrices, or one matrix for each place of a batch."""
+    found = 0
+    for product, sizes, pair in _pairs(node):
+        forms = [] if product is None else [(product.batch, product.left, product.summed), (product.batch, product.summed, product.right)]
+        found += sum(x.numel() * x.element_size() for (x, letters), groups in zip(pair, forms, strict=False) if _is_copied(x, letters, groups, sizes))
+    return float(found)
+
+
+def bytes_between(node: fx.Node) -> float:
+    """Return the bytes of what a call of more than two tensors writes and reads again: it takes them from the left, two at a time."""
+    pairs = list(_pairs(node))
+    return float(sum(2 * pair[0][0].numel() * pair[0][0].element_size() for _, _, pair in pairs[1:]))
+
+
+def _pairs(node: fx.Node) -> Iterator[tuple[Product | None, dict[str, int], tuple[tuple[torch.Tensor, str], tuple[torch.Tensor, str]]]]:
+    """Yield of each step of a call the product, if it is one, its letters' sizes, and its two tensors (without elements), each with its letters."""
+    form = _plain_form(node)
+    if form is None or len(form[0]) < 2:
+        return
+    (first, *others), out, sizes = form
+    letters, held = first[0], value(first[1])
+    for at, (next_letters, x) in enumerate(others):
+        wanted = set(out).union(*(own for own, _ in others[at + 1 :]))
+        kept = out if at == len(others) - 1 else "".join(letter for letter in dict.fromkeys(letters + next_letters) if letter in wanted)
+        product = read(f"{letters},{next_letters}->{kept}")
+        yield product, {letter: sizes[letter] for letter in letters + next_letters}, ((held, letters), (value(x), next_letters))
+        made = kept if product is None else product.batch + product.left + product.right
+        held = torch.empty(_sizes(made, sizes), dtype=held.dtype, device="meta")
+        letters = made
+
+
+def _plain_form(node: fx.Node) -> tuple[list[tuple[str, fx.Node]], str, dict[str, int]] | None:
+    """Return a call's tensors with their letters, the result's letters, and the letters' sizes; None where letters repeat, or for broadcasts."""
+    equation, operands = node.args[:2]
+    if not isinstance(equation, str) or "." in equation or not isinstance(operands, list | tuple):
+        return None
+    every, out = _letters(equation)
+    pairs, sizes = list(zip(every, operands, strict=True)), dict[str, int]()
+    for letters, x in pairs:
+        if not is_tensor(x) or dtype(x) != dtype(node) or len(set(letters)) != len(letters):  # type: ignore[arg-type]
+            return None
+        if any(sizes.setdefault(letter, size) != size for letter, size in zip(letters, shape(x), strict=True)):  # type: ignore[arg-type]
+            return None
+    return (pairs, out, sizes) if math.prod(sizes.values()) else None  # type: ignore[return-value]
+
+
+def _is_copied(x: torch.Tensor, letters: str, groups: Sequence[str], sizes: Mapping[str, int]) -> bool:
+    turned = x.permute([letters.index(letter) for letter in "".join(groups)])
+    made = turned.reshape([math.prod(_sizes(group, sizes)) for group in groups])
+    return made.untyped_storage()._cdata != x.untyped_storage()._cdata
 
 
 def _match(node: fx.Node) -> Any:
@@ -97,4 +154,55 @@ EINSUM = Rewrite(
     together=True,
 )  # fmt: skip
 
-TECHNIQUES = (EINSUM,)
+
+
+@dataclass(frozen=True)
+class _Parted:
+    """The operands of an einsum that depend on parameters alone and the others, each with its letters; and the letters of the first ones' product."""
+
+    fixed: list[tuple[str, fx.Node]]
+    rest: list[tuple[str, fx.Node]]
+    made: str
+    out: str
+
+
+def _parted(node: fx.Node) -> _Parted | None:
+    """Return the parts of an einsum with two operands or more that can be folded, and with others, where the former's product is not the largest."""
+    form = _plain_form(node)
+    if form is None:
+        return None
+    pairs, out, sizes = form
+    fixed = [pair for pair in pairs if is_parameter_only(pair[1])]
+    rest = [pair for pair in pairs if pair not in fixed]
+    if len(fixed) < 2 or not rest:
+        return None
+    made = _letters_of_product(fixed, rest, out)
+    largest = max(math.prod(shape(x)) for x in (node, *node.all_input_nodes))
+    return _Parted(fixed, rest, made, out) if math.prod(_sizes(made, sizes)) <= largest else None
+
+
+def _letters_of_product(fixed: Any, rest: Any, out: str) -> str:
+    """Return what the fixed operands' product keeps: what is batch, in the order of the others, its own, and last what is summed over later."""
+    read_later = "".join(dict.fromkeys("".join(letters for letters, _ in rest)))
+    own = "".join(dict.fromkeys("".join(letters for letters, _ in fixed)))
+    batch = "".join(letter for letter in read_later if letter in own and letter in out)
+    kept = "".join(letter for letter in own if letter in out and letter not in read_later)
+    return batch + kept + "".join(letter for letter in read_later if letter in own and letter not in out)
+
+
+def _emit_parted(e: Edit, node: fx.Node, parted: _Parted) -> None:
+    at = e.before(node)
+    equation = f"{','.join(letters for letters, _ in parted.fixed)}->{parted.made}"
+    made = at.call(aten.einsum.default, equation, [x for _, x in parted.fixed])
+    equation = f"{','.join([parted.made, *(letters for letters, _ in parted.rest)])}->{parted.out}"
+    e.replace(node, at.call(aten.einsum.default, equation, [made, *(x for _, x in parted.rest)]))
+
+
+PARAMETERS_FIRST = Rewrite(
+    "einsum_parameters_first", Traits("E", idle=True), (aten.einsum.default,), _parted, _emit_parted,
+    "einsum('ln,sn,ls,sp->lp', C, B, L, x)  ->  einsum('ls,sp->lp', M, x) with M = einsum('ln,sn,ls->ls', C, B, L), where C, B and L depend on "
+    "parameters alone: M is folded. Sums and products of real numbers in another order. Not where M is larger than any tensor that the call has.",
+    together=True,
+)  # fmt: skip
+
+TECHNIQUES = (PARAMETERS_FIRST, EINSUM)

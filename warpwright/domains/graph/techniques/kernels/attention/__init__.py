@@ -4,7 +4,7 @@ torch's fused kernels do not take what is written out, and torch.compile finds f
 again four to eight times. float32 has no fast kernel in the library either. The kernels are `flash_attention`, `flash_wide` and, of training steps,
 `flash_backward` of domains/graph/kernels.
 
-    forms -> masks -> reading -> technique <- blocks, calls -> step
+    forms -> masks, heads -> reading -> technique <- blocks, calls -> step
                                   technique -> hopper
 """
 

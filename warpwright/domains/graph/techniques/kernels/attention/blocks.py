@@ -48,9 +48,9 @@ def shared_bytes(d: int, blocks: Sequence[int], whole: bool, more: int) -> int:
 def backward_shape(d: int, whole: bool) -> list[int]:
     """Return rows or keys of a block of `flash_backward`, the others of a tile, warps, stages and whether halves are cut before (1).
 
-    In float32 the fastest of three on an H200 (benchmarks/results/attention_h200): of 64 numbers four warps and one stage, 1.6 to 1.8 times as fast
-    as eight and two. Others are what spills no registers, or the fewest.
+    The fastest of two or three on an H200 (benchmarks/results/attention_h200), or within 4 % of it: in float32 of 64 numbers four warps and one stage
+    are 1.6 to 1.8 times as fast as eight and two, in 16 bits of 128 numbers four warps 1.75 to 1.78 times as fast as eight.
     """
     if whole:
-        return [64, 64, 4, 2, 0] if d <= 64 else [64, 64, 8, 2, 0] if d <= 128 else [64, 32, 8, 2, 0]
+        return [64, 64, 4, 2, 0] if d <= 128 else [32, 32, 4, 2, 0]
     return [64, 64, 4, 1, 1] if d <= 64 else [32, 32, 4, 1, 1] if d <= 128 else [32, 32, 8, 1, 1]

@@ -34,8 +34,12 @@ class FlashHoppers:
     """
 
     name: str = "flash_hopper"
-    traits: ClassVar[Traits] = Traits("S", best_with=(fuse_cuda(1, DEFAULT), Action("cuda_graph")))
-    """Not tried first: the kernel has run on no GPU yet."""
+    traits: ClassVar[Traits] = Traits(
+        "S", tried_first=True,
+        best_with=(Action("flash_attention", params=(("precision", "own"),)), Action("fused_product"), fuse_cuda(1, DEFAULT), Action("cuda_graph")),
+    )
+    """On an H200 1.00 to 1.22 times cuDNN's kernel in 33 of 34 cases (results/attention_h200). What it leaves, with a mask or a bias, is
+    `flash_attention`'s."""
     assume: str = "what goes into attention is finite"
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:

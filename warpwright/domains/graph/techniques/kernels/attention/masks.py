@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import fx
@@ -29,37 +30,69 @@ def by_their_form(found: Attention) -> Attention:
     return found
 
 
+class _Form(NamedTuple):
+    """What a mask of literals hides, where each row sees a key."""
+
+    low: bool
+    """Does a low number stand in hidden places, not -Inf?"""
+    whole: bool
+    """Is nothing hidden?"""
+    offset: int = 0
+    window: int | None = None
+    """Row i sees keys up to i + offset, and of those the last so many (0: all); None: it sees others."""
+
+
+_FORMS: weakref.WeakKeyDictionary[fx.Node, dict[tuple[Any, ...], _Form | None]] = weakref.WeakKeyDictionary()
+"""Of nodes that were looked at: all layers of a model share one mask, and 2,048 rows and columns take 0.3 s."""
+
+
 def _said(found: Attention, one: Mask | fx.Node) -> Attention:
-    node = one.node if isinstance(one, Mask) else one
-    if (isinstance(one, Mask) and one.fill is not None and one.fill > LOWEST) or (not isinstance(one, Mask) and found.form == "relu"):
+    node, masks = (one.node, True) if isinstance(one, Mask) else (one, False)
+    if (isinstance(one, Mask) and one.fill is not None and one.fill > LOWEST) or (not masks and found.form == "relu"):
         return found
-    mask = _evaluated(node, found.sizes)
-    if mask is None:
+    key = (*found.sizes, *((one.hidden, one.fill is not None) if isinstance(one, Mask) else ()))
+    known = _FORMS.setdefault(node, {})
+    if key not in known:
+        known[key] = _form(one, found.sizes)
+    form = known[key]
+    if form is None:
         return found
     if isinstance(one, Mask):
-        low = one.fill is not None
-        seen, bare = ~mask if one.hidden else mask, replace(found, masks=tuple(other for other in found.masks if other is not one))
+        bare = replace(found, masks=tuple(other for other in found.masks if other is not one))
     else:
-        if not bool(((mask == 0) | (mask <= LOWEST)).all()):
-            return found
-        low = bool((mask.isfinite() & (mask != 0)).any())
-        seen, bare = mask == 0, replace(found, biases=tuple(other for other in found.biases if other is not one))
-    nq, nk = found.sizes[-2:]
-    seen = seen.expand(*([1] * (4 - seen.dim())), *seen.shape).flatten(0, -3).expand(-1, nq, nk)
-    if not bool((seen == seen[:1]).all()) or not bool(seen[0].any(-1).all()):
-        return found
-    band = seen[0]
-    if bool(band.all()):
+        bare = replace(found, biases=tuple(other for other in found.biases if other is not one))
+    if form.whole:
         return bare
-    if any(mask.fill is not None for mask in bare.masks) or (low and (bare.masks or bare.biases)):
+    if any(mask.fill is not None for mask in bare.masks) or (form.low and (bare.masks or bare.biases)):
         return found  # a number that stands in a hidden place may be a row's largest: others decide what else the row sees
+    return found if form.window is None else replace(bare, causal=True, offset=form.offset, window=form.window)
+
+
+def _form(one: Mask | fx.Node, sizes: Sequence[int]) -> _Form | None:
+    """Return what a mask or a bias of literals hides; None where it is not made of these, adds other numbers, or differs among batch and heads."""
+    mask = _evaluated(one.node if isinstance(one, Mask) else one, sizes)
+    if mask is None:
+        return None
+    if isinstance(one, Mask):
+        low, seen = one.fill is not None, ~mask if one.hidden else mask
+    elif bool(((mask == 0) | (mask <= LOWEST)).all()):
+        low, seen = bool((mask.isfinite() & (mask != 0)).any()), mask == 0
+    else:
+        return None
+    nq, nk = sizes[-2:]
+    seen = seen.expand(*([1] * (4 - seen.dim())), *seen.shape).flatten(0, -3).expand(-1, nq, nk)
+    band = seen[0]
+    if not bool((seen == seen[:1]).all()) or not bool(band.any(-1).all()):
+        return None
+    if bool(band.all()):
+        return _Form(low, True)
     offset = int(band[0].nonzero().max())
     away = torch.arange(nq)[:, None] + offset - torch.arange(nk)
     window = int(band[-1].sum())
     for size in (0, window):
         if torch.equal(band, (away >= 0) & ((away < size) if size else torch.ones_like(band))):
-            return replace(bare, causal=True, offset=offset, window=size)
-    return found
+            return _Form(low, False, offset, size)
+    return _Form(low, False)
 
 
 def _evaluated(node: fx.Node, sizes: Sequence[int]) -> torch.Tensor | None:

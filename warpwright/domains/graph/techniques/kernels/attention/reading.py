@@ -13,6 +13,7 @@ from torch import fx
 from warpwright.domains.graph.ir import argument, aten, dtype, is_op, is_tensor, only_user, shape, value
 from warpwright.domains.graph.techniques.kernels.attention.blocks import MOST_WIDE
 from warpwright.domains.graph.techniques.kernels.attention.forms import Attention, Mask
+from warpwright.domains.graph.techniques.kernels.attention.heads import unspread
 from warpwright.domains.graph.techniques.kernels.attention.masks import by_their_form, fits
 from warpwright.domains.graph.techniques.library import untransposed
 
@@ -23,7 +24,7 @@ STARTS = (aten.scaled_dot_product_attention.default, *_PRODUCTS)
 def read(node: fx.Node) -> Attention | None:
     """Return the attention whose result a call is, where the kernel covers it."""
     found = _of_library(node) if is_op(node, aten.scaled_dot_product_attention.default) else _written_out(node)
-    if found is None or not _covered(found, node):
+    if found is None or not _covered(found := unspread(found), node):
         return None
     found = by_their_form(found)
     return found if len(found.masks) < 2 or all(mask.fill is None for mask in found.masks) else None
@@ -38,15 +39,22 @@ def _of_library(node: fx.Node) -> Attention | None:
     if not isinstance(scale, int | float) or scale <= 0:
         return None
     causal = bool(argument(node, "is_causal"))
-    found = Attention(q, k, v, shape(q)[:-2], float(scale), causal=causal, dead="zero")  # type: ignore[arg-type]
+    found = Attention(q, k, v, _joined(node), float(scale), causal=causal, dead="zero")  # type: ignore[arg-type]
     if mask is not None:
         hidden = _hidden_in(mask)
         if hidden is not None:
             found = replace(found, masks=(Mask(hidden, True),))
         else:
             found = replace(found, masks=(Mask(mask, False),)) if dtype(mask) == torch.bool else replace(found, biases=(mask,))
-    alike = shape(k)[:-2] == shape(q)[:-2]  # type: ignore[arg-type]
-    return found if alike or argument(node, "enable_gqa") else None
+    of_q, of_k = (shape(x)[:-2] for x in (q, k))  # type: ignore[arg-type]
+    return found if of_k == of_q or of_k == (*of_q[:-1], 1) or argument(node, "enable_gqa") else None
+
+
+def _joined(node: fx.Node) -> tuple[int, ...]:
+    """Return the axes of a call's queries before rows and numbers: of more than two all but the last as one, where keys have the same and no mask has
+    other ones."""
+    q, k, v = (shape(x)[:-2] for x in node.args[:3])  # type: ignore[arg-type]
+    return (math.prod(q[:-1]), q[-1]) if len(q) > 2 and q == k == v and argument(node, "attn_mask") is None else q
 
 
 def _hidden_in(mask: fx.Node) -> Any:
@@ -81,10 +89,17 @@ def _written_out(node: fx.Node) -> Attention | None:
         q, scores.factor = inner, scores.factor * number
     q, k, v = (_unreshaped(x, scores.lead) for x in (q, k, v))
     plain = untransposed(k)
+    transposed, k = plain is None, k if plain is None else plain
+    if all(_is_widened(x, dtype(v)) for x in (q, k)):
+        q, k = q.args[0], k.args[0]  # type: ignore[union-attr]
     return Attention(
-        q, k if plain is None else plain, v, scores.lead, scores.factor, plain is None, tuple(scores.factors), tuple(scores.biases),
-        tuple(scores.masks), form=form,
+        q, k, v, scores.lead, scores.factor, transposed, tuple(scores.factors), tuple(scores.biases), tuple(scores.masks), form=form,
     )  # fmt: skip
+
+
+def _is_widened(node: Any, kind: torch.dtype) -> bool:
+    """Are these numbers of 16 bits in float32? The kernels multiply such as they are, and sum in float32."""
+    return is_op(node, aten.to.dtype) and dtype(node) == torch.float32 and dtype(node.args[0]) == kind and kind in (torch.bfloat16, torch.float16)
 
 
 class _Scores:

@@ -38,6 +38,8 @@ from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 from warpwright.tf32 import permits
 
+FEW_ROWS = 64
+"""That share a key head, and are a block's together (`block_shape`)."""
 LEAST_FLOPS = 1e8
 """Operations below which launches are what an attention costs, and a CUDA graph gains more."""
 
@@ -55,7 +57,7 @@ class FlashAttentions:
     """Does the task permit TF32, whatever torch's flags say?"""
     traits: ClassVar[Traits] = Traits(
         "S", tried_first=True, precisions=("tf32", "float32"),
-        best_with=(fuse_cuda(1, DEFAULT), Action("int8_slices"), Action("cuda_graph")),
+        best_with=(fuse_cuda(1, DEFAULT), Action("int8_slices"), Action("half_products"), Action("cuda_graph")),
     )
     """What is left is linear layers and what stands between them."""
     assume: str = "what goes into attention is finite, and in float32 what matters of a tile (64 to 128 rows of a head) is above 2^-15 of its largest"
@@ -92,7 +94,10 @@ def _places(ir: GraphIR) -> list[fx.Node]:
 
 
 def of_step(ir: GraphIR) -> list[fx.Node]:
-    """Return the attentions of a training step whose gradients `flash_backward` makes: softmax, heads of at most 256 numbers, biases without any."""
+    """Return the attentions of a training step whose gradients `flash_backward` makes: softmax, biases without any, heads of at most 256 numbers.
+
+    In float32 of at most 128: its kernels for wider ones took twice what torch's calls took that are written out (5.4 ms beside 2.7 on an H200).
+    """
     assert ir.training is not None
     wanted = set(ir.training.wanted)
     places = []
@@ -100,7 +105,7 @@ def of_step(ir: GraphIR) -> list[fx.Node]:
         found = read(node)
         assert found is not None
         learned = any(source.name in wanted for bias in found.biases for source in ancestors(bias))
-        if found.form == "softmax" and _widest(found) <= WIDEST and not learned:
+        if found.form == "softmax" and _widest(found) <= (128 if dtype(node) == torch.float32 else WIDEST) and not learned:
             places.append(node)
     return places
 
@@ -120,11 +125,16 @@ def _is_slower(node: fx.Node, found: Attention) -> bool:
     """Is it a call whose own kernel was faster on an H200 (results/attention_h200)?
 
     So it is in 16 bits (this one at 0.61 to 1.00 of it) and in float32 with heads of more than 128 numbers (0.87) that share no keys, unless the call
-    reads a mask whose hidden tiles are left out here (1.9 to 8.9). For wider heads cuDNN and FlashAttention have no kernel.
+    reads a mask whose hidden tiles are left out here (1.9 to 8.9). For wider heads cuDNN and FlashAttention have no kernel, and torch calls none for
+    other than four axes. Where few rows share keys both are alike (decoding, 1.00), and what spreads the keys to all heads for the call is saved.
     """
-    if not is_op(node, aten.scaled_dot_product_attention.default) or _widest(found) > WIDEST:
+    if not is_op(node, aten.scaled_dot_product_attention.default) or _widest(found) > WIDEST or len(shape(node)) != 4:
         return False
-    if dtype(node) == torch.float32 and (_widest(found) <= 128 or shape(found.k)[:-2] != shape(found.q)[:-2]):
+    rows, group = found.sizes[-2], math.prod(found.lead) // math.prod(found.shape_of(found.k)[:-2])
+    if found.k is not node.args[1] and rows * group <= FEW_ROWS:
+        return False
+    spread = shape(node.args[1])[:-2] == shape(found.q)[:-2]  # type: ignore[arg-type]
+    if dtype(node) == torch.float32 and (_widest(found) <= 128 or not spread):
         return False
     read_whole = (*(mask.node for mask in found.masks), *found.biases)
     return argument(node, "attn_mask") is None or (not found.causal and any(not _is_of_state(x) for x in read_whole))
@@ -171,8 +181,9 @@ def operands(at: Inserter, found: Attention) -> tuple[fx.Node, fx.Node, fx.Node]
 
 
 def is_turned(node: fx.Node) -> bool:
-    """Do all that read it swap heads and rows?"""
-    return bool(node.users) and all(is_op(user, aten.transpose.int) and set(user.args[1:3]) == {1, 2} for user in node.users)
+    """Do all that read it, of batch, heads, rows and numbers, swap heads and rows?"""
+    swapped = all(is_op(user, aten.transpose.int) and set(user.args[1:3]) == {1, 2} for user in node.users)
+    return len(shape(node)) == 4 and bool(node.users) and swapped
 
 
 def shaped(at: Inserter, x: fx.Node, sizes: Sequence[int]) -> fx.Node:
