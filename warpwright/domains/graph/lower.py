@@ -159,7 +159,7 @@ def _model_class(ir: GraphIR, original: Original, constants: straight.Function |
     call = f"optimized({', '.join(['*leaves', *([values[1:-1].rstrip(',')] if state or folded else [])])})"
     if ir.scheduled("cuda_graph") is not None:
         writes = {target for node in ir.graph.nodes for target in written(node)}
-        changed = straight.tuple_text(f"watch.reads()[{i}]" for i, node in enumerate(state) if node in writes)
+        changed = straight.tuple_text(str(i) for i, node in enumerate(state) if node in writes)  # looked up where it is recorded, not in each call
         call = f"watch.recorded_as(_Recorded)(optimized, leaves, {values}, {changed})"
     if straight.is_flat(ir):
         call = f"nested(*{call})"
@@ -182,7 +182,7 @@ def _unreadable_class(ir: GraphIR, original: Original) -> list[str]:
         count = len(ir.inputs)
         call = (
             f"watch.recorded_as(_Recorded)(lambda *given: {function}(self, *given[:{count}]), leaves, watch.reads(), "
-            "[t for t in watch.reads() if not isinstance(t, torch.nn.Parameter)])"
+            "[i for i, t in enumerate(watch.reads()) if not isinstance(t, torch.nn.Parameter)])"
         )
     return [*parts, *_table(ir, original, None, None, ()), *_class(ir, original, call), *template.class_tail(folds=False)]
 

@@ -182,7 +182,7 @@ class _Recorded:
     """A function as a CUDA graph: inputs are copied in, the graph is replayed, results are copied out; where the driver can, by one launch.
 
     Recorded anew when a tensor of the state moves; values written in place are seen by the replay. Calls from several threads or streams
-    take turns.
+    take turns. `written`: places in the state of what the function changes.
     """
 
     def __init__(self):
@@ -224,7 +224,8 @@ class _Recorded:
     def record(self, function, inputs, state, written):
         self.inputs = [t.clone() if isinstance(t, torch.Tensor) else t for t in inputs]
         self.pins = [t.detach() for t in state]  # a pinned address is not given to another tensor
-        saved, drawn = [t.clone() for t in written], torch.cuda.get_rng_state()
+        changed = [state[i] for i in written]
+        saved, drawn = [t.clone() for t in changed], torch.cuda.get_rng_state()
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.no_grad(), torch.cuda.stream(side):
@@ -244,7 +245,7 @@ class _Recorded:
         plain = not random and bool(memory) and self.copies is _cloned and all(map(_as_bytes, (*given, *leaves)))
         driver = _graph_driver() if plain and hasattr(self.graph, "raw_cuda_graph") else None
         self.at_once = _CopiedGraph(driver, self.graph, given, leaves) if driver is not None else None
-        for tensor, value in zip(written, saved):
+        for tensor, value in zip(changed, saved):
             tensor.copy_(value)
 
 
