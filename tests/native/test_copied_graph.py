@@ -7,6 +7,7 @@ import ctypes
 import shutil
 import subprocess
 import sys
+import threading
 import warnings
 from pathlib import Path
 from typing import Any
@@ -106,7 +107,9 @@ class Recording:
 
 
 @pytest.fixture(autouse=True)
-def without_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_gpu(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "cuda" in request.keywords:
+        return
     monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda index: 7, raising=False)
     monkeypatch.setattr(copied_graph, "_fresh_on_gpu", fresh)
 
@@ -172,6 +175,16 @@ def test_where_the_driver_refuses_it_is_said(what: str) -> None:
     assert held.made([torch.randn(3, 4), torch.randn(4)]) is None
 
 
+def test_where_torch_has_another_way_to_a_tensor_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = Held()
+
+    def refused(*_: Any) -> torch.Tensor:
+        raise RuntimeError("another version's")
+
+    monkeypatch.setattr(copied_graph, "_fresh_on_gpu", refused)
+    assert held.made([torch.randn(3, 4), torch.randn(4)]) is None and not held.driver.told
+
+
 def test_a_thread_without_context_is_given_one() -> None:
     held = Held()
     held.check(torch.randn(3, 4), torch.randn(4))
@@ -211,7 +224,8 @@ static int made(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, siz
 CUresult cuCtxGetCurrent(CUcontext* context) { *context = (CUcontext)0x500000005ull; return 0; }
 CUresult cuCtxSetCurrent(CUcontext context) { return (unsigned long long)context != 0x500000005ull; }
 CUresult cuGraphCreate(CUgraph* graph, unsigned flags) { *graph = (CUgraph)0x500000011ull; return flags; }
-CUresult cuGraphAddMemcpyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t many, const CUDA_MEMCPY3D* copy, CUcontext context) {
+CUresult cuGraphAddMemcpyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t many, const CUDA_MEMCPY3D* copy,
+                              CUcontext context) {
     nodes[count] = *copy;
     return cuCtxSetCurrent(context) ? 3 : made(node, graph, before, many, 0);
 }
@@ -369,3 +383,66 @@ def test_what_draws_random_numbers_is_torchs(tmp_path: Path, monkeypatch: pytest
     program = Program(tmp_path, monkeypatch, drawn=True)
     program.check()
     assert program.replayed == 1 and not program.driver.told
+
+
+# --- on a GPU --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.cuda
+def test_on_a_gpu_a_recorded_program_is_one_launch_on_any_stream(tmp_path: Path) -> None:
+    """A first call, other inputs, kept results, other streams and threads, changed and moved weights."""
+    source = graph.space(models.task(tmp_path, models.NORMED), "cuda").candidate([Action("cuda_graph")]).source.text
+    names: dict[str, Any] = {"__name__": "generated"}
+    exec(source, names)
+    built = names["get_init_inputs"]()
+    model, new = (names[name](*built).cuda() for name in ("Model", "ModelNew"))
+    new.load_state_dict(model.state_dict())
+    model, told = model.double(), list[str]()
+
+    def check(x: torch.Tensor) -> Any:
+        with torch.no_grad():
+            seen, wanted = new(x), model(x.double())
+        for one, right in zip(seen, wanted, strict=True):
+            torch.testing.assert_close(one.double(), right, rtol=1e-2, atol=1e-2)
+        return seen
+
+    xs = [torch.rand(2, 3, 8, 8, device="cuda") for _ in range(6)]
+    kept = [check(x) for x in xs]
+    copies = [[t.clone() for t in one] for one in kept]
+    recorded = new._watch.recorded
+    assert isinstance(recorded.at_once, names["_CopiedGraph"]) and recorded.at_once.ready.value
+    for number in range(6):
+        stream, fresh_x = torch.cuda.Stream(), torch.zeros_like(xs[0])
+        torch.cuda.synchronize()
+        with torch.cuda.stream(stream):
+            torch.cuda._sleep(2_000_000)  # 1 ms, so that who does not wait reads zeros
+            fresh_x.copy_(xs[number])
+            check(fresh_x)
+        stream.synchronize()
+
+    def call(number: int) -> None:
+        with torch.cuda.stream(torch.cuda.Stream()):
+            for _ in range(20):
+                with torch.no_grad():
+                    seen = new(xs[number])
+                torch.cuda.current_stream().synchronize()
+                told.extend(["wrong"] if any(not torch.allclose(a, b, atol=1e-2) for a, b in zip(seen, copies[number], strict=True)) else [])
+
+    torch.cuda.synchronize()
+    threads = [threading.Thread(target=call, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    torch.cuda.synchronize()
+    assert not told and recorded.at_once is not None
+    for one, copy in zip(kept, copies, strict=True):
+        assert all(map(torch.equal, one, copy))
+    with torch.no_grad():  # in place, and at another place
+        for part in (model, new):
+            part.layers[1].weight.mul_(0.5)
+        check(xs[0])
+        for part in (model, new):
+            part.layers[1].weight.data = part.layers[1].weight + 0.5
+    check(xs[1])
+    assert recorded.at_once is not None and recorded.at_once.ready.value

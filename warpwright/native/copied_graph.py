@@ -87,9 +87,12 @@ class _CopiedGraph:
 
     def __call__(self, inputs):
         """Return new results, or None where the driver refuses; on the current stream of the recording's GPU, which is the current one."""
-        results = [_fresh_on_gpu(*form) for form in self.forms]
-        pointers = [t.data_ptr() for t in (*inputs, *results)]
-        stream = torch._C._cuda_getCurrentRawStream(self.index)
+        try:
+            results = [_fresh_on_gpu(*form) for form in self.forms]
+            pointers = [t.data_ptr() for t in (*inputs, *results)]
+            stream = torch._C._cuda_getCurrentRawStream(self.index)
+        except (RuntimeError, TypeError):  # another version's
+            return None
         failed = self.launch(pointers, stream)
         if failed == 201 and not self.driver.cuCtxSetCurrent(self.context):  # a thread that has not used this GPU yet
             failed = self.launch(pointers, stream)
