@@ -16,6 +16,7 @@ import argparse
 import contextlib
 import copy
 import json
+import math
 import multiprocessing as mp
 import os
 import queue
@@ -37,7 +38,7 @@ from benchmarks.timing.events import batch
 PUBLISHED = Path(__file__).parents[1] / "results" / "kernelbench_h200" / "rows.jsonl"
 """The table that went through the verifier, with all baselines."""
 
-BATCH_SECONDS, BATCHES = 6e-3, 7
+BATCH_SECONDS, BATCHES, LEAST_ROUNDS = 6e-3, 7, 3
 TRIES, AGAIN_SECONDS = 4, 2.0
 """How often a task is begun that finds too little memory free, and how long after."""
 DRY_SCALE = 1e-3
@@ -493,9 +494,13 @@ def rms(seen: Any, exact: Any) -> float:
 
 
 def timed(
-    calls: dict[str, Callable[[], object]], around: Mapping[str, Callable[[], contextlib.AbstractContextManager[None]]] | None = None
+    calls: dict[str, Callable[[], object]], around: Mapping[str, Callable[[], contextlib.AbstractContextManager[None]]] | None = None,
+    length: float = BATCH_SECONDS, rounds: int = BATCHES, most: float = math.inf,
 ) -> dict[str, float]:  # fmt: skip
-    """Return the seconds of each call: medians of batches back to back, the calls in turns. `around`: what a call's batches are inside of."""
+    """Return the seconds of each call: medians of batches back to back, the calls in turns. `around`: what a call's batches are inside of.
+
+    `length`: of a batch, in seconds; a batch has two calls at least. `most`: after so many seconds no round begins, but LEAST_ROUNDS are made.
+    """
     import torch
 
     around = {**dict.fromkeys(calls, contextlib.nullcontext), **(around or {})}
@@ -503,10 +508,14 @@ def timed(
     batches: dict[str, list[float]] = {name: [] for name in calls}
     for name, call in calls.items():
         with around[name]():
-            call(), call()
+            call()
             torch.cuda.synchronize()
-            counts[name] = max(2, min(200, int(BATCH_SECONDS / max(batch(call, 2), 1e-6))))
-    for _ in range(BATCHES):
+            once = batch(call, 1)
+            counts[name] = max(2, min(200, int(length / max(once if once > length else batch(call, 3), 1e-6))))
+    began = time.perf_counter()
+    for number in range(rounds):
+        if number >= LEAST_ROUNDS and time.perf_counter() - began > most:
+            break
         for name, call in calls.items():
             with around[name]():
                 batches[name].append(batch(call, counts[name]))

@@ -105,6 +105,10 @@ MAPS = {
     "128, both past L2": Shape(Tuning(block=128), edit=both_past),
 }  # fmt: skip
 
+ROWS = {
+    "chosen": Shape(), "unroll 2": Shape(Tuning(unroll=2)), "128, unroll 4": Shape(Tuning(block=128, unroll=4)),
+}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Case:
@@ -120,12 +124,14 @@ CASES: dict[str, Case] = {
     "loss, squares (1:94)": Case("torch.mean((a - b) ** 2)", ((32768, 32768), (32768, 32768)), ONCE),
     "norm, batch (1:33)": Case("F.batch_norm(a, None, None, training=True)", ((64, 64, 512, 512),), TWICE),
     "map, scalar (1:5)": Case("a * 3.14", ((65536, 16384),), MAPS),
+    "rows, logarithm of sums (1:95)": Case("torch.logsumexp(a, 1)", ((32768, 4096),), ROWS),
     "columns, largest (1:49)": Case("torch.amax(a, 1)", ((128, 4096, 4095),), FEW_COLUMNS),
     "loss, hinge (1:100)": Case("torch.mean(torch.clamp(1 - a * b, min=0))", ((32768, 32768), (32768,)), ONCE),
     "map, SELU (1:27)": Case("F.selu(a)", ((4096, 393216),), MAPS),
     "columns, place of the largest (1:51)": Case("torch.argmax(a, 1)", ((128, 4096, 4095),), FEW_COLUMNS),
     "norm, groups (1:35)": Case("F.group_norm(a, 8)", ((112, 64, 512, 512),), KEPT),
     "norm, layer (1:40)": Case("F.layer_norm(a, a.shape[1:])", ((16, 64, 256, 256),), KEPT),
+    "rows, softmax of 4096": Case("torch.softmax(a, 1)", ((16384, 4096),), ROWS),
     "columns, 1024 of 2048": Case("a.sum(1)", ((64, 2048, 1024),), FEW_COLUMNS),
     "loss, mean of 134 M": Case("a.mean()", ((16384, 8192),), ONCE),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -159,3 +160,40 @@ def test_processes_that_end_are_replaced_while_jobs_are_left() -> None:
     end, large = time.monotonic() + 30, "x" * 100_000  # more than a pipe holds
     assert sorted(spawned.lines(one_job, [(number, large) for number in range(6)], 2, end, renewed_until=end)) == [0, 2, 4]
     assert time.monotonic() < end
+
+
+def test_long_programs_are_timed_in_few_rounds_and_each_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, told = [0.0], list[str]()
+
+    def batch(call: Any, count: int) -> float:
+        seconds = {"short": 2e-5, "long": 0.1}[call()]
+        clock[0] += count * seconds
+        told.extend([call()] if len(told) < 100 else [])
+        return seconds
+
+    monkeypatch.setattr(first, "batch", batch)
+    monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    calls: dict[str, Callable[[], object]] = {"short": lambda: "short", "long": lambda: "long"}
+    assert first.timed(calls, None, 3e-3, 13, 0.6) == {"short": 2e-5, "long": 0.1}
+    assert told == ["short", "short", "long", *["short", "long"] * 3] and clock[0] < 1.0
+    told.clear()
+    first.timed({"short": calls["short"]}, None, 3e-3, 13, 0.6)
+    assert len(told) == 2 + 13
+
+
+def test_by_the_clock_long_programs_are_called_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, called = [0.0], list[float]()
+    monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+
+    def taking(seconds: float) -> Any:
+        def call() -> None:
+            called.append(seconds)
+            clock[0] += seconds
+
+        return call
+
+    assert beside.by_the_clock(taking(0.02)) == pytest.approx(0.02) and len(called) == 2
+    called.clear()
+    assert beside.by_the_clock(taking(1e-4)) == pytest.approx(1e-4) and len(called) == 30

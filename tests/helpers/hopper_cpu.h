@@ -126,4 +126,11 @@ template <class T>
 T __shfl_sync(u32 lanes, T value, int lane) {
     return of_lane(lanes, value, 33 + (u32)lane, (u32)lane);
 }
+inline int __any_sync(u32 lanes, int holds) {
+    for (int mask = 16; mask > 0; mask /= 2) holds |= __shfl_xor_sync(lanes, holds, mask);
+    return holds;
+}
+inline int __popc(u32 x) { return __builtin_popcount(x); }
+inline int __ffs(int x) { return __builtin_ffs(x); }
+inline float rsqrtf(float x) { return 1 / sqrtf(x); }
 inline u32 packed_on_cpu(float low, float high) { return hopper::packed(low, high); }

@@ -21,6 +21,19 @@ def cut(rows: int, k: int) -> Slices:
 
 def product(a: Slices, b: Slices, level: int, tiles: Tiles, blocks: int, seed: int, batches: int = 1) -> np.ndarray[Any, Any]:
     """Return what the kernel makes of them."""
+    return product_and_suspects(a, b, level, tiles, blocks, seed, batches)[0]
+
+
+def words(chunks: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return bits as the kernels hold them."""
+    padded = np.pad(chunks, ((0, 0), (0, -chunks.shape[1] % 32)))
+    return np.ascontiguousarray(np.packbits(padded, axis=1, bitorder="little")).view(np.uint32)
+
+
+def product_and_suspects(
+    a: Slices, b: Slices, level: int, tiles: Tiles, blocks: int, seed: int, batches: int = 1
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return what the kernel makes of them, and which 16 rows of tiles it finds suspect."""
     (_, m, k), n = a.digits.shape, b.digits.shape[1] // batches
     padded = -(-k // 128) * 128
     sides: list[Any] = [np.ascontiguousarray(np.pad(side.digits, ((0, 0), (0, 0), (0, padded - k)))) for side in (a, b)]
@@ -36,10 +49,13 @@ def product(a: Slices, b: Slices, level: int, tiles: Tiles, blocks: int, seed: i
             for side, rows in zip(sides, (128, tiles.columns), strict=True)
         ]
         out = np.full((m + 2, n), 7, np.float32)
-        addresses = [part.ctypes.data for part in (*inverse, *described)]
-        kernel(blocks, 0, *maps, out[1:].ctypes.data, n, *addresses, m, n, k, level, batches)
+        floors = np.array([int8_reference.floor(b.norms[start : start + 128]) for start in range(0, len(b.norms), 128)], np.float32)
+        suspects, some = np.full((-(-m // 128), -(-n // tiles.columns), 8), 7, np.uint8), np.zeros(1, np.float32)
+        parts = (*inverse, *described, words(a.chunks), words(b.chunks), a.norms, b.norms, floors, suspects, some)
+        kernel(blocks, 0, *maps, out[1:].ctypes.data, n, *(part.ctypes.data for part in parts), m, n, k, level, batches)
     assert (out[0] == 7).all() and (out[-1] == 7).all(), "memory around the result was written"
-    return out[1:-1]
+    assert suspects.max() <= 1 and some[0] == suspects.max()
+    return out[1:-1], suspects.transpose(0, 2, 1).reshape(-1, suspects.shape[1])[: -(-m // 16)] != 0
 
 
 @pytest.mark.parametrize(
@@ -65,3 +81,35 @@ def test_several_products_at_once() -> None:
     a, b = cut(2 * 128, 130), cut(2 * 128, 130)
     both = int8_reference.multiply(a, b, 3)
     np.testing.assert_array_equal(product(a, b, 3, Tiles(64, 8), 3, 1, batches=2), np.concatenate([both[:128, :128], both[128:, 128:]]))
+
+
+def triangles(size: int, dense: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return A and the transpose of B, upper triangles, the last rows of B 1e-9 of the others."""
+    a, b = (np.triu(np.random.default_rng(seed).random((size, size), np.float32)) for seed in (1, 2))
+    b[-dense:] *= np.float32(1e-9)
+    return a, np.ascontiguousarray(b.T)
+
+
+def test_zero_chunks_are_left_out_and_small_rows_found() -> None:
+    """A chunk of zeros does not change a bit; what it saves is time. 384 cubed in tiles of 128: three of nine tiles are zeros throughout."""
+    a, b = (int8_reference.cut(x) for x in triangles(384, 1))
+    assert a.chunks.sum() == b.chunks.sum() == 6
+    for seed in range(2):
+        made, suspects = product_and_suspects(a, b, 0, Tiles(128, 6), 2, seed)
+        np.testing.assert_array_equal(made, int8_reference.multiply(a, b, 3))
+        np.testing.assert_array_equal(suspects, int8_reference.suspects(a, b))
+    assert suspects[23, 2] and not suspects[:7, 2].any() and not suspects[8:, 0].any()
+
+
+@pytest.mark.parametrize("columns", [64, 128])
+def test_columns_that_are_small_are_found(columns: int) -> None:
+    """By each warp in its 16 rows, with every column of B in the place of the one that is small."""
+    draw = np.random.default_rng(3)
+    x, y = draw.standard_normal((128, 256)).astype(np.float32), draw.standard_normal((128, 256)).astype(np.float32)
+    x[:, 64:] *= np.float32(1e-9)
+    for at in (0, 1, 63, 77, 127):
+        lone = y.copy()
+        lone[at, :64] = 0
+        a, b = int8_reference.cut(x), int8_reference.cut(lone)
+        _, suspects = product_and_suspects(a, b, 3, Tiles(columns, 6), 1, 1)
+        assert (suspects == [tile * columns <= at < (tile + 1) * columns for tile in range(128 // columns)]).all()

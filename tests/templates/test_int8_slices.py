@@ -37,8 +37,8 @@ class Sliced:
         self.layout = Layout.of(self.rows, self.padded)
         self.memory = np.full(self.layout.end, 0x5A, np.uint8)
         at, layout, strides = self.memory.ctypes.data, self.layout, [stride // 4 for stride in (0, *x.strides)[-3:]]
-        parts = (layout.slices, layout.inverse, layout.stats, layout.blocks, layout.worst, layout.flags, layout.done)
-        self.record = struct.pack(MATRIX, x.ctypes.data, *strides, *(at + part for part in parts), self.rows, self.padded, self.per, self.batches)
+        parts = [at + part for part in layout[:-1]]
+        self.record = struct.pack(MATRIX, x.ctypes.data, *strides, *parts, self.rows, self.padded, self.per, self.batches)
 
     def part(self, name: str, after: str, kind: Any) -> np.ndarray[Any, Any]:
         return self.memory[getattr(self.layout, name) : getattr(self.layout, after)].view(kind)
@@ -66,9 +66,14 @@ def check(sliced: Sliced, count: int) -> None:
     np.testing.assert_array_equal(sliced.digits[:count, :, : sliced.k], want.digits[:count])
     assert not sliced.digits[:count, :, sliced.k :].any()
     np.testing.assert_array_equal(sliced.part("inverse", "stats", np.float64), 2.0**-8 / want.scale)
-    np.testing.assert_array_equal(sliced.part("flags", "done", np.int32), want.flags)
+    np.testing.assert_array_equal(sliced.part("flags", "done", np.int32)[: sliced.rows], want.flags)
     np.testing.assert_allclose(sliced.part("stats", "blocks", np.float32).reshape(-1, 2), want.stats, rtol=1e-5)
     np.testing.assert_allclose(sliced.part("blocks", "worst", np.float32).reshape(-1, 2), want.blocks, rtol=1e-5)
+    np.testing.assert_allclose(sliced.part("norms", "floors", np.float32), want.norms, rtol=1e-5)
+    floors = [int8_reference.floor(want.norms[start : start + 128]) for start in range(0, sliced.rows, 128)]
+    np.testing.assert_allclose(sliced.part("floors", "row_chunks", np.float32), floors, rtol=1e-5)
+    words = sliced.part("chunks", "end", np.uint8).reshape(len(floors), -1)
+    np.testing.assert_array_equal(np.unpackbits(words, axis=1, bitorder="little")[:, : sliced.padded // 128], want.chunks)
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(8, 6, 128), (7, 1, 37), (133, 9, 130), (6, 130, 4)])
@@ -111,7 +116,7 @@ def test_rows_with_inf_and_nan_are_plain_sums(kernels: dict[str, Any], warps: in
     kernels["slice_rows"][-(-40 // (8 // warps)) + -(-35 // (8 // warps)), 256](a.record, b.record, 33)
     kernels["summarise"][2, 256](a.record, b.record)
     out = np.full((40, 35), 7, np.float32)
-    kernels["plain_rows"][3, 256](a.record, b.record, out, 35, 33)
+    kernels["plain_rows"][3, 256](a.record, b.record, out, 35, 33, np.zeros(4, np.uint16), 128, 0)
     with np.errstate(invalid="ignore", over="ignore"):
         want = a.x @ b.x.T
     np.testing.assert_array_equal(np.isnan(out[3:5]), np.isnan(want[3:5]))
@@ -138,11 +143,46 @@ def test_each_of_several_has_its_own_plain_sums(kernels: dict[str, Any], warps: 
     kernels["slice_rows"][2 * 256 // (8 // warps), 256](a.record, b.record, 20)
     kernels["summarise"][2, 256](a.record, b.record)
     out = np.full((256, 128), 7, np.float32)
-    kernels["plain_rows"][3, 256](a.record, b.record, out, 128, 20)
+    kernels["plain_rows"][3, 256](a.record, b.record, out, 128, 20, np.zeros(8, np.uint16), 128, 0)
     with np.errstate(invalid="ignore"):
         want = np.full((2, 128, 128), 7, np.float32)
         want[0, 7], want[1, :, 100] = x[0, 7] @ y[0].T, x[1] @ y[1, 100]
     np.testing.assert_allclose(out.reshape(2, 128, 128), want, rtol=1e-4, atol=1e-5)
+
+
+def test_rows_of_zeros_between_others_have_no_chunks(kernels: dict[str, Any], warps: int) -> None:
+    """One element in 5,000, alone in its chunk of 128, past the first word of bits; and by columns as by rows."""
+    x = np.zeros((150, 5000), np.float32)
+    x[3, 4999], x[140, 130], x[149, 4100] = 1, 2, -3
+    rows, across = Sliced(x), Sliced(np.ascontiguousarray(x.T).T)
+    kernels["slice_rows"][-(-150 // (8 // warps)), 256](rows.record, NO_MATRIX, 5000)
+    kernels["slice_columns"][10, 512](across.record, 5000)
+    kernels["summarise"][2, 256](rows.record, across.record)
+    check(rows, 3)
+    check(across, 3)
+
+
+@pytest.mark.parametrize("columns", [64, 128])
+def test_small_rows_of_suspect_tiles_are_plain_sums(kernels: dict[str, Any], warps: int, columns: int) -> None:
+    """Triangles, the last rows of B small: what is replaced is what the definition says, and nothing where nothing is suspect."""
+    x, y = (np.triu(np.random.default_rng(seed).standard_normal((150, 150))).astype(np.float32) for seed in (1, 2))
+    y[140:] *= np.float32(1e-9)
+    a, b = Sliced(x), Sliced(np.ascontiguousarray(y.T))
+    kernels["slice_rows"][2 * -(-150 // (8 // warps)), 256](a.record, b.record, 150)
+    kernels["summarise"][2, 256](a.record, b.record)
+    kernels["slice_more"][20, 256](a.record, b.record, 150, 0)
+    assert a.part("worst", "flags", np.float32)[3] == 0
+    left, right = int8_reference.cut(x), int8_reference.cut(np.ascontiguousarray(y.T))
+    found, small = int8_reference.suspects(left, right), int8_reference.small(left, right)
+    suspects = np.zeros((2, 8, -(-150 // columns)), np.uint8)
+    suspects.reshape(16, -1)[:10] = np.repeat(found, 128 // columns, 1)[:, : suspects.shape[2]]
+    for any_suspect in (0, 1):
+        a.part("worst", "flags", np.float32)[3] = any_suspect
+        out = np.full((150, 150), 7, np.float32)
+        kernels["plain_rows"][3, 256](a.record, b.record, out, 150, 150, suspects.transpose(0, 2, 1).copy().view(np.uint16), columns, 0)
+        np.testing.assert_array_equal(out != 7, small & (any_suspect == 1))
+    assert small[140:, 140:][np.triu_indices(10)].all() and not small[:64].any()
+    np.testing.assert_allclose(out[small], (x @ y)[small], rtol=1e-4, atol=1e-14)
 
 
 TILES = """

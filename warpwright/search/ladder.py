@@ -105,6 +105,10 @@ WORTH_A_STEP = 1.15
 ALTERNATIVE = 1.5
 """A program whose estimate is so many times the first one's is no alternative to it: of 105 such the second was faster in two."""
 
+ANOTHER_WAY, HOST_SECONDS = 2.5, 5e-5
+"""So many times the first one's estimate may that of a program be which is scheduled as a whole in another way, to be tried second: what a host takes
+for either is not known better. And up to which estimate of the first one that may decide."""
+
 LOSS = 1.25
 """A schedule whose estimate is so many times that of the program without it comes after all others."""
 
@@ -130,7 +134,30 @@ def _without_launches(moves: Moves, recipe: Recipe) -> list[Recipe]:
     bound = [longer for longer in every if 0 < moves.estimate(longer) <= LAUNCH_BOUND * plain]
     bound.sort(key=lambda longer: moves.estimate(longer) * WORTH_A_STEP ** len(longer))
     soon = [longer for longer in _with_settled(moves, bound) if not any(moves.space.traits(action).slow_to_build(action) for action in longer)]
+    if soon and (other := _otherwise(moves, soon[0], [*every, *moves.additions(soon[0][:-1])], recipe)):
+        return [soon[0], other]
     return _unlike(moves, soon, len(recipe)) or [longer for longer in bound if moves.estimate(longer) <= plain - WORTH_BUILDING]
+
+
+def _otherwise(moves: Moves, first: Recipe, recipes: list[Recipe], rewrites: Recipe) -> Recipe:
+    """Return the cheapest of `recipes` that is scheduled as a whole in another way than `first`, by a settled schedule (a launch plan) where that has
+    none, else without (a CUDA graph) but with kernels of its kind; () where none takes less than `rewrites`. One of the two costs the host least, the
+    other the GPU: which is faster no estimate of microseconds can tell."""
+
+    def parts(recipe: Recipe) -> tuple[set[str], set[str], bool]:
+        traits = {action.technique: moves.space.traits(action) for action in recipe[len(rewrites) :]}
+        whole = {name for name, of in traits.items() if of.in_baselines}
+        return whole, traits.keys() - whole, any(traits[name].settled for name in whole)
+
+    whole, kernels, settled = parts(first)
+
+    def other(recipe: Recipe) -> bool:
+        own, beside, by_settled = parts(recipe)
+        return bool(own) and by_settled is not settled and (by_settled or bool(beside & kernels))
+
+    best = min(filter(other, recipes), key=moves.estimate, default=()) if whole else ()
+    most = min(moves.estimate(rewrites), ANOTHER_WAY * moves.estimate(first))
+    return best if best and moves.estimate(first) < HOST_SECONDS and moves.estimate(best) < most else ()
 
 
 def _unlike(moves: Moves, recipes: list[Recipe], length: int) -> list[Recipe]:

@@ -29,12 +29,15 @@
 //   H200, torch 2.11, CUDA 13.0, 2026-11-22: 257 TFLOP/s at 4096^3, 267 to 274 at 8192^3, 240 at 1024 x 8192 x 8192, 230 at 2048 x 8192 x 4096, 244 at
 //   128 x 16384 x 16384; cuBLAS float32 51. Level 4: 119, level 5: 85. Right to the bit. Without loads 271, without products 416: bound by the tensor
 //   cores and their shared-memory reads, as predicted. 6 slots 256 and 274, GROUP=4 249 and 262, BN=64 243 and 242.
+//   2026-11-30, not run yet: it looks at its results for rows that are suspect (some 1,100 clocks of 100,000 a tile at k = 4096) and leaves out chunks of
+//   zeros. Predicted: 253 to 257 at 4096^3 as it was, an eighth to a quarter of the time for the product of two triangles.
 
 #ifndef PROBE
 #define PROBE 0
 #endif
 
 #include "hopper.h"
+#include "int8_suspect.h"
 
 constexpr int BM = 128, BK = 128, CONSUMERS = 2;
 constexpr u32 A_BYTES = BM * BK, SLOT_BYTES = (BM + BN) * BK;
@@ -188,6 +191,10 @@ struct Place {  // of this thread's sums: rows `row` and `row` + 8, pairs of col
     __device__ __forceinline__ bool holds(int half, int pair, int side) const { return row + 8 * half < m && column + 8 * pair + side < n; }
 };
 
+struct Peaks {  // largest magnitudes of this thread's results, in scaled units: of its two rows, and of each of its columns
+    int rows[2], columns[BN / 4];
+};
+
 // Orders 3 and 4, in units of order 2, wait in C; this thread alone reads them back.
 template <int SUMS>
 __device__ __forceinline__ void keep_low(const int (&c)[3][SUMS], const Place& place) {
@@ -199,8 +206,9 @@ __device__ __forceinline__ void keep_low(const int (&c)[3][SUMS], const Place& p
 }
 
 template <int SUMS>
-__device__ __forceinline__ void store(const int (&c)[3][SUMS], const Place& place, const double* a_inverse, const double* b_inverse, bool low) {
+__device__ __forceinline__ void store(const int (&c)[3][SUMS], const Place& place, const double* a_inverse, const double* b_inverse, bool low, Peaks& peaks) {
     const double inverse[2] = {place.row < place.m ? a_inverse[place.row] : 0.0, place.row + 8 < place.m ? a_inverse[place.row + 8] : 0.0};
+    peaks.rows[0] = peaks.rows[1] = 0;
     const bool wide = (place.n & 1) == 0 && (place.pitch & 1) == 0;
 #pragma unroll
     for (int pair = 0; pair < BN / 8; ++pair) {
@@ -210,14 +218,19 @@ __device__ __forceinline__ void store(const int (&c)[3][SUMS], const Place& plac
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
             float value[2];
+            int size[2];
 #pragma unroll
             for (int side = 0; side < 2; ++side) {
                 const int i = 4 * pair + 2 * half + side;
                 const int high = c[0][i] + (c[1][i] >> 8), rest = ((c[1][i] & 255) << 8) + c[2][i];
+                size[side] = max(high, -high);
                 double sum = exact(high) * 65536.0 + exact(rest);
                 if (low && place.holds(half, pair, side)) sum += place.at(half, pair)[side];
                 value[side] = (float)(sum * (inverse[half] * scale[side]));
             }
+            peaks.rows[half] = max(peaks.rows[half], max(size[0], size[1]));
+#pragma unroll
+            for (int side = 0; side < 2; ++side) peaks.columns[2 * pair + side] = half ? max(peaks.columns[2 * pair + side], size[side]) : size[side];
             if (wide) {
                 if (place.holds(half, pair, 1)) *(float2*)place.at(half, pair) = make_float2(value[0], value[1]);
             } else {
@@ -228,13 +241,78 @@ __device__ __forceinline__ void store(const int (&c)[3][SUMS], const Place& plac
     }
 }
 
+__device__ __forceinline__ int larger_of_lanes(int x, int mask) { return max(x, __shfl_xor_sync(0xFFFFFFFFu, x, mask)); }
+
+// The largest of each column over the warp's 16 rows: of the COUNT columns of four lanes' threads each thread ends up with an eighth.
+template <int COUNT>
+__device__ __forceinline__ void exchange(int (&x)[BN / 4], int lane, int mask) {
+    const bool upper = lane & mask;
+#pragma unroll
+    for (int i = 0; i < COUNT / 2; ++i) {
+        const int kept = upper ? x[i + COUNT / 2] : x[i], given = upper ? x[i] : x[i + COUNT / 2];
+        x[i] = max(kept, __shfl_xor_sync(0xFFFFFFFFu, given, mask));
+    }
+}
+
+struct Norms {  // of both sides' scaled rows, and the bound of 128 rows of B (int8_suspect.h)
+    const float *a, *b, *b_floors;
+};
+
+// Whether a row of the tile, or a column within this warp's 16 rows, is suspect (int8_suspect.h). b: the first row of B.
+__device__ __forceinline__ bool is_suspect(Peaks& peaks, const Place& place, const Norms& of, int b, int k, int lane) {
+    constexpr int LEFT = BN / 32;  // columns a thread
+    const float share = rsqrtf((float)k), floor = of.b_floors[b / 128] * share;
+    float second = 0, fourth = 0, count = 0;
+    bool found = false;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+        const float norm = place.row + 8 * half < place.m ? of.a[place.row + 8 * half] : 0.0f;
+        found |= (float)larger_of_lanes(larger_of_lanes(peaks.rows[half], 1), 2) < norm * floor;
+        second += norm * norm, fourth += norm * norm * norm * norm, count += norm > 0.0f ? 1.0f : 0.0f;
+    }
+#pragma unroll
+    for (int mask = 4; mask <= 16; mask *= 2) {
+        second += __shfl_xor_sync(0xFFFFFFFFu, second, mask);
+        fourth += __shfl_xor_sync(0xFFFFFFFFu, fourth, mask);
+        count += __shfl_xor_sync(0xFFFFFFFFu, count, mask);
+    }
+    exchange<BN / 4>(peaks.columns, lane, 16);
+    exchange<BN / 8>(peaks.columns, lane, 8);
+    exchange<BN / 16>(peaks.columns, lane, 4);
+    const float columns_floor = floor_of(second, fourth, count) * share;
+    const int first = ((lane >> 4 & 1) * 4 + (lane >> 3 & 1) * 2 + (lane >> 2 & 1)) * LEFT;  // of the columns of lanes alike modulo 4
+#pragma unroll
+    for (int i = 0; i < LEFT; ++i) {
+        const int at = 8 * ((first + i) / 2) + (first + i) % 2;
+        if (place.column + at < place.n) found |= (float)peaks.columns[i] < of.b[b + lane % 4 * 2 + at] * columns_floor;
+    }
+    return __any_sync(0xFFFFFFFFu, found);
+}
+
+// ---- the chunks of k -----------------------------------------------------------------------------------------------------------------------------
+
+struct Chunks {  // of 128 rows of A and of B each, bit by bit: which 128 elements are not all zero. Where those of either side are, nothing is done.
+    const u32 *a, *b;
+    int words;
+
+    __device__ __forceinline__ Chunks of(int a_row, int b_row) const { return {a + a_row / 128 * words, b + b_row / 128 * words, words}; }
+    __device__ __forceinline__ u32 word(int i) const { return a[i] & b[i]; }
+    __device__ __forceinline__ int count() const {
+        int found = 0;
+        for (int i = 0; i < words; ++i) found += __popc(word(i));
+        return found;
+    }
+};
+
 // ---- the kernel -------------------------------------------------------------------------------------------------------------------------------------
 
 #include "int8_tile.h"
 
 extern "C" __global__ void __launch_bounds__(128 * (1 + CONSUMERS), 1)
     int8_product(const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap b_map, float* c_out, long long pitch, const double* a_inverse,
-                 const double* b_inverse, const float2* a_blocks, const float2* b_blocks, int m, int n, int k, int fixed_level, int batches) {
+                 const double* b_inverse, const float2* a_blocks, const float2* b_blocks, const u32* a_chunks, const u32* b_chunks, const float* a_norms,
+                 const float* b_norms, const float* b_floors, unsigned char* suspects, float* any_suspect, int m, int n, int k, int fixed_level,
+                 int batches) {
     extern __shared__ __align__(1024) char storage[];
     __shared__ __align__(8) u64 barriers[2 * SLOTS];
     const int lane = threadIdx.x % 32, group = threadIdx.x / 128;
@@ -248,28 +326,33 @@ extern "C" __global__ void __launch_bounds__(128 * (1 + CONSUMERS), 1)
         barriers_begin();
     }
     __syncthreads();
-    const int tiles = tiles_of(m, n, batches), steps = (k + BK - 1) / BK;
+    const int tiles = tiles_of(m, n, batches);
+    const Chunks all = {a_chunks, b_chunks, (k + 32 * BK - 1) / (32 * BK)};
 
     if (group == 0) {  // producer: one thread
         fewer_registers<40>();
         if (threadIdx.x == 0) {
             for (int index = blockIdx.x; index < tiles; index += gridDim.x) {
                 const Tile tile = tile_of(index, m, n, batches, (float)k, a_blocks, b_blocks, fixed_level);
+                const Chunks chunks = all.of(tile.row, tile.b_row);
                 for (int pass = tile.level > 3 ? 0 : 1; pass < 2; ++pass) {
                     const int slices = pass ? 3 : tile.level;
-                    for (int step = 0; step < steps; ++step)
-                        for (int slice = 0; slice < slices; ++slice) {
-                            const u32 full = ring.full + 8 * ring.slot, at = ring.address();
-                            barrier_wait(ring.empty + 8 * ring.slot, ring.parity ^ 1);
-                            if (PROBE == 1) {
-                                release_one(full);
+                    for (int word = 0; word < chunks.words; ++word)
+                        for (u32 left = chunks.word(word); left != 0; left &= left - 1) {
+                            const int start = (32 * word + __ffs((int)left) - 1) * BK;
+                            for (int slice = 0; slice < slices; ++slice) {
+                                const u32 full = ring.full + 8 * ring.slot, at = ring.address();
+                                barrier_wait(ring.empty + 8 * ring.slot, ring.parity ^ 1);
+                                if (PROBE == 1) {
+                                    release_one(full);
+                                    ring.next();
+                                    continue;
+                                }
+                                barrier_expect(full, SLOT_BYTES);
+                                load(at, a_map, start, tile.row, slice, full);
+                                load(at + A_BYTES, b_map, start, tile.b_row, slice, full);
                                 ring.next();
-                                continue;
                             }
-                            barrier_expect(full, SLOT_BYTES);
-                            load(at, a_map, step * BK, tile.row, slice, full);
-                            load(at + A_BYTES, b_map, step * BK, tile.b_row, slice, full);
-                            ring.next();
                         }
                 }
             }
@@ -284,9 +367,10 @@ extern "C" __global__ void __launch_bounds__(128 * (1 + CONSUMERS), 1)
         for (int index = blockIdx.x; index < tiles; index += gridDim.x) {
             const Tile tile = tile_of(index, m, n, batches, (float)k, a_blocks, b_blocks, fixed_level);
             const Place place = {c_out, pitch, tile.row + (group - 1) * 64 + warp * 16 + lane / 4, tile.column + lane % 4 * 2, m, n};
+            const int steps = all.of(tile.row, tile.b_row).count(), level = steps > 0 ? tile.level : 3;
             clear(c);
-            if (tile.level > 3) {
-                if (tile.level == 4)
+            if (level > 3) {
+                if (level == 4)
                     for (int step = 0; step < steps; ++step) low_step<4>(c, ring, rows, first, lane);
                 else
                     for (int step = 0; step < steps; ++step) low_step<5>(c, ring, rows, first, lane);
@@ -294,9 +378,18 @@ extern "C" __global__ void __launch_bounds__(128 * (1 + CONSUMERS), 1)
                 clear(c);
             }
             for (int step = 0; step < steps; ++step) high_step(c, ring, rows, first, step > 0, lane);
-            wait_products<0>();
-            release_slots(ring, first, 3, lane);
-            store(c, place, a_inverse, b_inverse + (tile.b_row - tile.column), tile.level > 3);
+            if (steps > 0) {
+                wait_products<0>();
+                release_slots(ring, first, 3, lane);
+            }
+            Peaks peaks;
+            store(c, place, a_inverse, b_inverse + (tile.b_row - tile.column), level > 3, peaks);
+            const bool suspect = steps > 0 && is_suspect(peaks, place, {a_norms, b_norms, b_floors}, tile.b_row, k, lane);
+            if (lane == 0) {
+                const int across = (n + BN - 1) / BN;
+                suspects[(tile.row / BM * across + tile.column / BN) * FULL_WARPS + (group - 1) * 4 + warp] = suspect;
+                if (suspect) *any_suspect = 1.0f;
+            }
         }
     }
 }

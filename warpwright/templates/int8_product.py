@@ -19,7 +19,7 @@ LONGEST = 24576
 SLICES = 5
 SHORT = 1024
 """Rows up to this length are cut by one warp each, longer ones by eight."""
-MATRIX = "PqqqPPPPPPPiiii"
+MATRIX = "PqqqPPPPPPPPPPPiiii"
 """`struct Matrix` of int8_slices.cu, as the struct module writes it."""
 NO_MATRIX = bytes(struct.calcsize(MATRIX))
 
@@ -58,13 +58,19 @@ class Layout(NamedTuple):
     worst: int
     flags: int
     done: int
+    norms: int
+    floors: int
+    row_chunks: int
+    chunks: int
     end: int
 
     @staticmethod
     @functools.lru_cache
     def of(rows: int, padded: int) -> Layout:
         """Return the layout of `rows` rows of `padded` bytes a slice."""
-        sizes = (SLICES * rows * padded, 8 * rows, 8 * rows, 8 * -(-rows // 128), 16, 4 * rows, 4 * -(-rows // 16))
+        blocks, words = -(-rows // 128), -(-padded // 4096)
+        described = (8 * rows, 8 * rows, 8 * blocks, 16, 4 * rows, 4 * -(-rows // 16))
+        sizes = (SLICES * rows * padded, *described, 4 * rows, 4 * blocks, 4 * rows * words, 4 * blocks * words)
         return Layout(*(sum(sizes[:count]) for count in range(len(sizes) + 1)))
 
 
@@ -94,8 +100,7 @@ class SlicedMatrix:
     def record(self) -> bytes:
         """The matrix as the kernels take it."""
         at, layout, sizes = self.memory.data_ptr(), self.layout, (self.rows, self.padded, self.per, self.batches)
-        parts = (layout.slices, layout.inverse, layout.stats, layout.blocks, layout.worst, layout.flags, layout.done)
-        return struct.pack(MATRIX, self.source.data_ptr(), *self.strides, *(at + part for part in parts), *sizes)
+        return struct.pack(MATRIX, self.source.data_ptr(), *self.strides, *(at + part for part in layout[:-1]), *sizes)
 
     @property
     def slices(self) -> torch.Tensor:
@@ -149,12 +154,14 @@ def product(a: SlicedMatrix, b: SlicedMatrix, out: torch.Tensor, tiles: Tiles = 
     m, n, k, device, batches = a.rows, b.per, a.k, a.device, a.batches
     stream, sms, kernels, left, right = torch.cuda.current_stream().cuda_stream, _multiprocessors(device), passes(device), a.record, b.record
     kernels["slice_more"](-(-m // 16) + -(-b.rows // 16), stream, left, right, k, level)
-    at, other, pitch = a.memory.data_ptr(), b.memory.data_ptr(), out.stride(-2)
+    at, other, pitch, count = a.memory.data_ptr(), b.memory.data_ptr(), out.stride(-2), -(-m // 128) * -(-n // tiles.columns)
+    suspects = torch.empty(count, dtype=torch.int64, device=a.memory.device)
     product_kernel(device, tiles)(
-        min(sms, -(-m // 128) * -(-n // tiles.columns)), stream, a.map_of(128), b.map_of(tiles.columns), out.data_ptr(), pitch,
-        at + a.layout.inverse, other + b.layout.inverse, at + a.layout.blocks, other + b.layout.blocks, m, n, k, level, batches,
+        min(sms, count), stream, a.map_of(128), b.map_of(tiles.columns), out.data_ptr(), pitch,
+        at + a.layout.inverse, other + b.layout.inverse, at + a.layout.blocks, other + b.layout.blocks, at + a.layout.chunks, other + b.layout.chunks,
+        at + a.layout.norms, other + b.layout.norms, other + b.layout.floors, suspects.data_ptr(), at + a.layout.worst + 12, m, n, k, level, batches,
     )  # fmt: skip
-    kernels["plain_rows"](sms, stream, left, right, out.data_ptr(), pitch, k)
+    kernels["plain_rows"](4 * sms, stream, left, right, out.data_ptr(), pitch, k, suspects.data_ptr(), tiles.columns, level)
     return out
 
 
@@ -163,7 +170,7 @@ def product_kernel(device: int, tiles: Tiles) -> driver.Kernel:
     """Return the product's kernel, built and loaded once."""
     with torch.cuda.device(device):
         code = driver.machine_code(text("int8_product.cu"), "90a", tiles.defines())
-        return driver.Kernel(code, "int8_product", ("128s", "128s", *"PqPPPPiiiii"), 384, tiles.shared)
+        return driver.Kernel(code, "int8_product", ("128s", "128s", *"PqPPPPPPPPPPPiiiii"), 384, tiles.shared)
 
 
 @functools.cache
@@ -173,7 +180,7 @@ def passes(device: int) -> dict[str, driver.Kernel]:
     with torch.cuda.device(device):
         codes = {warps: driver.machine_code(text("int8_slices.cu"), "90a", [f"WARPS={warps}"]) for warps in (1, 8)}
         cuts = {f"slice_rows_{warps}": driver.Kernel(code, "slice_rows", (matrix, matrix, "i"), 256) for warps, code in codes.items()}
-        rest = {"summarise": (matrix, matrix), "slice_more": (matrix, matrix, "i", "i"), "plain_rows": (matrix, matrix, "P", "q", "i")}
+        rest = {"summarise": (matrix, matrix), "slice_more": (matrix, matrix, "i", "i"), "plain_rows": (matrix, matrix, *"PqiPii")}
         columns = driver.Kernel(codes[8], "slice_columns", (matrix, "i"), 512)
         return cuts | {"slice_columns": columns} | {name: driver.Kernel(codes[8], name, formats, 256) for name, formats in rest.items()}
 

@@ -11,6 +11,9 @@ so that (error / result)^2 depends on alpha = n / |a|^2 alone. A float32 sum of 
 of 2^-24; measured on an H200: 2.0e-7 at k = 128, 1.1e-6 at 4096), and 2.4e-8 where one term dominates. Terms below 2^-10 of a row's largest do not
 count (2^-12 let level 4 through for exp(4N) at k = 512 to 2048, where it errs 1.03 to 1.28 times float32), and no more than 4,096 do, because cuBLAS
 splits long sums.
+
+What that takes for granted, the size of the results, is looked at once they are there (`suspects`). Where they are too small, the same model is
+applied to the terms that are there (`small`): zeros may have met all that is large in a row.
 """
 
 from __future__ import annotations
@@ -38,6 +41,16 @@ class Slices:
     """[rows]: Inf or NaN."""
     stats: Floats
     """[rows, 2]: alpha, and the share of large elements (-1 for a row of zeros)."""
+
+    scaled: NDArray[np.float64]
+    """[rows, k]: what was cut, of which the digits keep multiples of 2^-32."""
+    chunks: NDArray[np.bool_]
+    """[rows / 128, k / 128], rounded up: whether 128 elements of 128 rows are not all zero. The product leaves out those that are, of either side."""
+
+    @property
+    def norms(self) -> Floats:
+        """[rows]: of the scaled rows."""
+        return np.sqrt((self.scaled**2).sum(1)).astype(np.float32)
 
     @property
     def blocks(self) -> Floats:
@@ -73,13 +86,21 @@ def cut(x: Floats) -> Slices:
     squares, nonzero = (scaled**2).sum(1), (clean != 0).sum(1)
     large = ((np.abs(scaled) >= (top * scale / 1024)[:, None]) & (clean != 0)).sum(1)
     alpha = np.divide(nonzero, squares, out=np.zeros_like(squares), where=squares > 0)
-    return Slices(digits, scale, flags, np.stack([alpha, np.where(nonzero > 0, large / x.shape[1], -1)], 1).astype(np.float32))
+    stats = np.stack([alpha, np.where(nonzero > 0, large / x.shape[1], -1)], 1).astype(np.float32)
+    whole = np.pad(clean != 0, [(0, -size % BLOCK) for size in x.shape])
+    chunks: NDArray[np.bool_] = np.any(whole.reshape(len(whole) // BLOCK, BLOCK, -1, BLOCK), axis=(1, 3))
+    return Slices(digits, scale, flags, stats, scaled, chunks)
+
+
+def errors_of(level: int) -> tuple[float, float]:
+    """Return the squared errors of a term: of the orders left out, and of rounding one side's last slice, over the other's square."""
+    return (level - 1) * DIGIT**4 * 2.0 ** (-16 * level), 2.0 ** (-16 * (level - 1)) / 12
 
 
 def relative_error(level: int, a_alpha: float, b_alpha: float) -> float:
     """Return the model's error of a product at `level`, over the root mean square of the result."""
-    left_out = (level - 1) * DIGIT**4 * 2.0 ** (-16 * level) * a_alpha * b_alpha
-    return float(np.sqrt(left_out + 2.0 ** (-16 * (level - 1)) / 12 * (a_alpha + b_alpha)))
+    left_out, rounding = errors_of(level)
+    return float(np.sqrt(left_out * a_alpha * b_alpha + rounding * (a_alpha + b_alpha)))
 
 
 def tile_level(a: Floats, b: Floats, k: int) -> int:
@@ -87,6 +108,46 @@ def tile_level(a: Floats, b: Floats, k: int) -> int:
     terms = min(float(a[1]) * float(b[1]) * k, 4096) / 2
     allowed = FLOAT32 * np.sqrt(max(terms, 1.0))
     return next((level for level in (3, 4) if relative_error(level, float(a[0]), float(b[0])) <= allowed), 5)
+
+
+def floor(norms: Floats) -> float:
+    """Return the bound of a result with rows of these norms, over the other row's norm and times sqrt(k) (int8_suspect.h)."""
+    squares = norms[norms > 0].astype(np.float64) ** 2
+    if not len(squares):
+        return 0.0
+    return float(min(0.25, 1.25 * 2.0 ** (-31 * (squares**2).sum() / squares.sum() ** 2)) * np.sqrt(squares.mean()))
+
+
+def suspects(a: Slices, b: Slices) -> NDArray[np.bool_]:
+    """Return which 16 rows of tiles of 128 x 128, [m / 16, n / 128], rounded up, are suspect: the results of a row or a column are much too small."""
+    k, sums = a.digits.shape[2], orders(a, b, 2)
+    high = np.abs(sums[0] + (sums[1] >> 8))
+    found = np.zeros((-(-len(high) // 16), len(b.chunks)), bool)
+    for strip, across in np.ndindex(*found.shape):
+        rows, columns = slice(16 * strip, 16 * strip + 16), slice(BLOCK * across, BLOCK * (across + 1))
+        part, a_norms, b_norms = high[rows, columns], a.norms[rows], b.norms[columns]
+        small = (part.max(1) < a_norms * floor(b_norms) / np.sqrt(k)).any() or (part.max(0) < b_norms * floor(a_norms) / np.sqrt(k)).any()
+        found[strip, across] = small and (a.chunks[strip // 8] & b.chunks[across]).any()
+    return found
+
+
+def small(a: Slices, b: Slices) -> NDArray[np.bool_]:
+    """Return which results plain sums replace: where a square of 32 x 32 is suspect those rows and columns of it that err four times as float32."""
+    (x, y), (p, q) = (side.scaled**2 for side in (a, b)), ((side.scaled != 0).astype(float) for side in (a, b))
+    squares, counts, rounding = x @ y.T, p @ q.T, x @ q.T + p @ y.T
+    found, doubtful = np.zeros((len(x), len(y)), bool), suspects(a, b)
+    for row, column in np.ndindex(-(-len(found) // 32), -(-found.shape[1] // 32)):
+        first = max(row - 4, 0) if 32 * row + 32 > len(found) else row  # at the end too few rows or columns may be there to tell
+        doubt = doubtful[2 * first : 2 * row + 2, column // 4].any()
+        if 32 * column + 32 > found.shape[1] and column >= 4:
+            doubt |= doubtful[2 * row : 2 * row + 2, column // 4 - 1].any()
+        if doubt:
+            at = slice(32 * row, 32 * row + 32), slice(32 * column, 32 * column + 32)
+            errors = errors_of(tile_level(a.blocks[row // 4], b.blocks[column // 4], x.shape[1]))
+            for axis in (0, 1):
+                terms, square, error = (part[at].sum(axis, keepdims=True) for part in (counts, squares, errors[0] * counts + errors[1] * rounding))
+                found[at] |= error > 16 * FLOAT32**2 * np.maximum(np.minimum(terms / 32, 4096) / 2, 1) * square
+    return found
 
 
 def orders(a: Slices, b: Slices, level: int) -> list[NDArray[np.int64]]:
@@ -110,7 +171,7 @@ def multiply(a: Slices, b: Slices, level: int) -> Floats:
 
 
 def product(a: Floats, b: Floats) -> Floats:
-    """Return a @ b.T, each tile of 128 x 128 at the level that its rows need, rows with Inf or NaN by plain sums."""
+    """Return a @ b.T, each tile of 128 x 128 at the level that its rows need, by plain sums rows with Inf or NaN, and what is `small`."""
     x, y = cut(a), cut(b)
     levels = np.array([[tile_level(p, q, a.shape[1]) for q in y.blocks] for p in x.blocks])
     spread = np.kron(levels, np.ones((BLOCK, BLOCK), int))[: len(a), : len(b)]
@@ -118,4 +179,4 @@ def product(a: Floats, b: Floats) -> Floats:
     for level in np.unique(levels):
         out = np.where(spread == level, multiply(x, y, int(level)), out)
     with np.errstate(invalid="ignore", over="ignore"):
-        return np.where(x.flags[:, None] | y.flags[None, :], a @ b.T, out)
+        return np.where(x.flags[:, None] | y.flags[None, :] | small(x, y), a @ b.T, out)

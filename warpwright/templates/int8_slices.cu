@@ -10,9 +10,9 @@
 // its rows shows. So element k of both sides is negated where k has an odd number of bits set: products stay, and such errors cancel over k.
 //
 // A matrix may be several, one after another (a batch, or the pieces of a long inner size); each then has a multiple of 128 rows, so that what is known
-// of 128 rows is of one of them. Each pass does both sides of a product in one launch; a side that is done already has no rows. Order: slice_rows or
-// slice_columns, summarise, slice_more, the product, plain_rows. Traffic of the first: 4 bytes read (twice; the second time from L1 or L2) and 3
-// written an element.
+// of 128 rows is of one of them. Which 128 elements of 128 rows are all zero is known too: the product leaves those out. Each pass does both sides of a
+// product in one launch; a side that is done already has no rows. Order: slice_rows or slice_columns, summarise, slice_more, the product, plain_rows.
+// Traffic of the first: 4 bytes read (twice; the second time from L1 or L2) and 3 written an element.
 //
 // Parameters (macros): WARPS a row: 1 for short rows, 8 for long ones; 256 threads a block (slice_columns: 512).
 //
@@ -21,6 +21,7 @@
 //   time of the host), 163 us for 8192 x 8192 (2.9 TB/s).
 
 #include "int8_level.h"
+#include "int8_suspect.h"
 
 typedef unsigned int u32;
 typedef long long i64;
@@ -34,14 +35,22 @@ struct Matrix {  // `rows` rows of k elements, and the memory of their slices (t
     double* inverse;           // [rows]: 2^-8 / s
     float* stats;              // [rows][2]: nonzero elements / sum of squares, share of elements within 2^-10 of the largest; -1 for a row of zeros
     float* blocks;             // [rows / 128, rounded up][2]: alpha and share of 128 rows each (int8_level.h)
-    float* worst;              // [3]: largest alpha of a block, least share of one, 1 where any row is flagged
+    float* worst;              // [4]: largest alpha of a block, least share of one, 1 where any row is flagged, 1 where a tile is suspect
     int* flags;                // [rows]: 1 where a row has Inf or NaN; its slices are zeros
     int* done;                 // [rows / 16, rounded up]: 1 where the last two slices are written
+    float* norms;              // [rows]: of the scaled row
+    float* floors;             // [rows / 128, rounded up]: int8_suspect.h
+    u32* row_chunks;           // [rows][words]: bit j is set where 128 elements from 128 j on are not all zero; words = padded / 4,096, rounded up
+    u32* chunks;               // [rows / 128, rounded up][words]: the same of 128 rows
     int rows, padded;
     int per, batches;  // rows = batches * per: several matrices one after another, each multiplied by that of the other side with its number
 };
 
 __device__ __forceinline__ const float* row_of(const Matrix& of, int row) { return of.x + row / of.per * of.batch_stride + row % of.per * of.row_stride; }
+
+constexpr int MOST_WORDS = 6;  // of 24,576 elements
+
+__device__ __forceinline__ int words_of(const Matrix& of) { return (of.padded + 4095) / 4096; }
 
 __device__ __forceinline__ u32 magnitude(float x) { return __float_as_uint(x) & 0x7FFFFFFFu; }
 
@@ -81,6 +90,7 @@ __device__ __forceinline__ void describe(const Matrix& to, int row, int k, u32 t
     to.inverse[row] = 0.00390625 / scale;
     to.stats[2 * row] = counts.nonzero ? (float)counts.nonzero / counts.square : 0.0f;
     to.stats[2 * row + 1] = counts.nonzero ? (float)counts.large / (float)k : -1.0f;
+    to.norms[row] = sqrtf(counts.square);
     to.flags[row] = top >= 0x7F800000u;
     if (row % 16 == 0) to.done[row / 16] = 0;
 }
@@ -90,6 +100,7 @@ extern "C" __global__ void __launch_bounds__(256) slice_rows(const Matrix a, con
     __shared__ u32 tops[8];
     __shared__ float squares[8];
     __shared__ int nonzeros[8], larges[8];
+    __shared__ u32 seen[8][MOST_WORDS];
     const int a_count = (a.rows + ROWS - 1) / ROWS, block = blockIdx.x;
     const Matrix to = block < a_count ? a : b;
     const int t = threadIdx.x % THREADS, row = (block < a_count ? block : block - a_count) * ROWS + threadIdx.x / THREADS;
@@ -118,6 +129,7 @@ extern "C" __global__ void __launch_bounds__(256) slice_rows(const Matrix a, con
     const i64 plane = (i64)to.rows * to.padded;
     signed char* out = to.slices + (i64)(inside ? row : 0) * to.padded;
     Counts counts = {0, 0, 0};
+    u32 chunks = 0;  // lane w holds word w; a warp takes 128 elements at a time
     for (int i = 4 * t; inside && i < to.padded; i += 4 * THREADS) {
         float v[4];
         if (wide && i < k) {
@@ -127,9 +139,13 @@ extern "C" __global__ void __launch_bounds__(256) slice_rows(const Matrix a, con
             for (int j = 0; j < 4; ++j) v[j] = i + j < k ? from[i + j] : 0.0f;
         }
         u32 words[3] = {0, 0, 0};
+        const int before = counts.nonzero, chunk = i / 128;
         for (int j = 0; j < 4; ++j) slice(finite ? turned(v[j], i + j) : 0.0f, scale, large, j, words, counts);
         for (int s = 0; s < 3; ++s) *(u32*)(out + s * plane + i) = words[s];
+        const u32 bit = __any_sync(0xFFFFFFFFu, counts.nonzero > before) ? 1u << chunk % 32 : 0;
+        if (threadIdx.x % 32 == chunk / 32) chunks |= bit;
     }
+    if (threadIdx.x % 32 < MOST_WORDS) seen[warp][threadIdx.x % 32] = chunks;
     for (int step = 16; step > 0; step /= 2) {
         counts.square += __shfl_xor_sync(0xFFFFFFFFu, counts.square, step);
         counts.nonzero += __shfl_xor_sync(0xFFFFFFFFu, counts.nonzero, step);
@@ -141,6 +157,10 @@ extern "C" __global__ void __launch_bounds__(256) slice_rows(const Matrix a, con
         larges[warp] = counts.large;
     }
     __syncthreads();
+    if (t < words_of(to) && inside) {
+        for (int i = 1; i < WARPS; ++i) chunks |= seen[first_warp + i][t];
+        to.row_chunks[row * words_of(to) + t] = chunks;
+    }
     if (t != 0 || !inside) return;
     counts = {0, 0, 0};
     for (int i = 0; i < WARPS; ++i) {
@@ -157,10 +177,12 @@ extern "C" __global__ void __launch_bounds__(512) slice_columns(const Matrix to,
     __shared__ u32 tops[16], staged[48][33];
     __shared__ float squares[32][16];
     __shared__ int nonzeros[16], larges[16];
+    __shared__ u32 seen[MOST_WORDS];  // by the 16 rows together
     const int c = threadIdx.x % 16, y = threadIdx.x / 16, first = blockIdx.x * 16, row = first + c;
     const bool inside = row < to.rows;
     const float* from = row_of(to, inside ? row : 0);
     if (y == 0) tops[c] = 0, nonzeros[c] = 0, larges[c] = 0;
+    if (threadIdx.x < MOST_WORDS) seen[threadIdx.x] = 0;
     __syncthreads();
     u32 top = 0;
     for (int i = y; inside && i < k; i += 32) top = max(top, magnitude(from[i * to.k_stride]));
@@ -175,12 +197,14 @@ extern "C" __global__ void __launch_bounds__(512) slice_columns(const Matrix to,
     Counts counts = {0, 0, 0};
     for (int start = 0; start < to.padded; start += 128) {
         u32 words[3] = {0, 0, 0};
+        const int before = counts.nonzero;
         for (int j = 0; j < 4; ++j) {
             const int i = start + 4 * y + j;
             slice(inside && finite && i < k ? turned(from[i * to.k_stride], i) : 0.0f, scale, large, j, words, counts);
         }
         for (int s = 0; s < 3; ++s) staged[16 * s + c][y] = words[s];
-        __syncthreads();
+        const u32 bit = __syncthreads_or(counts.nonzero > before) ? 1u << start / 128 % 32 : 0;
+        if (threadIdx.x == 0) seen[start / 4096] |= bit;
         for (int line = threadIdx.x / 32; line < 48; line += 16) {
             const int to_row = first + line % 16;
             if (to_row < to.rows)
@@ -192,6 +216,7 @@ extern "C" __global__ void __launch_bounds__(512) slice_columns(const Matrix to,
     atomicAdd(&nonzeros[c], counts.nonzero);
     atomicAdd(&larges[c], counts.large);
     __syncthreads();
+    if (y < words_of(to) && inside) to.row_chunks[row * words_of(to) + y] = seen[y];
     if (y != 0 || !inside) return;
     counts = {0, nonzeros[c], larges[c]};
     for (int i = 0; i < 32; ++i) counts.square += squares[i][c];
@@ -208,12 +233,14 @@ extern "C" __global__ void __launch_bounds__(256) summarise(const Matrix a, cons
     float worst_alpha = 0, worst_share = 1;
     int any = 0;
     for (int block = warp; block < count; block += 8) {
-        float sum = 0, most = 0, share = 0;
+        float sum = 0, most = 0, share = 0, second = 0, fourth = 0;
         int used = 0;
         for (int i = 0; i < 4; ++i) {
             const int row = block * 128 + lane + 32 * i;
             if (row < of.rows) {
+                const float square = of.norms[row] * of.norms[row];
                 any |= of.flags[row];
+                second += square, fourth += square * square;
                 if (of.stats[2 * row + 1] >= 0) {
                     sum += of.stats[2 * row];
                     most = fmaxf(most, of.stats[2 * row]);
@@ -226,6 +253,8 @@ extern "C" __global__ void __launch_bounds__(256) summarise(const Matrix a, cons
             sum += __shfl_xor_sync(0xFFFFFFFFu, sum, step);
             most = fmaxf(most, __shfl_xor_sync(0xFFFFFFFFu, most, step));
             share += __shfl_xor_sync(0xFFFFFFFFu, share, step);
+            second += __shfl_xor_sync(0xFFFFFFFFu, second, step);
+            fourth += __shfl_xor_sync(0xFFFFFFFFu, fourth, step);
             used += __shfl_xor_sync(0xFFFFFFFFu, used, step);
         }
         const float alpha = used ? fmaxf(sum / used, 0.125f * most) : 0.0f;
@@ -233,6 +262,13 @@ extern "C" __global__ void __launch_bounds__(256) summarise(const Matrix a, cons
         if (lane == 0) {
             of.blocks[2 * block] = alpha;
             of.blocks[2 * block + 1] = share;
+            of.floors[block] = floor_of(second, fourth, (float)used);
+        }
+        for (int word = 0; word < words_of(of); ++word) {
+            u32 chunks = 0;
+            for (int row = block * 128 + lane; row < min(block * 128 + 128, of.rows); row += 32) chunks |= of.row_chunks[row * words_of(of) + word];
+            for (int step = 16; step > 0; step /= 2) chunks |= __shfl_xor_sync(0xFFFFFFFFu, chunks, step);
+            if (lane == 0) of.chunks[block * words_of(of) + word] = chunks;
         }
         worst_alpha = fmaxf(worst_alpha, alpha);
         worst_share = fminf(worst_share, share);
@@ -262,6 +298,7 @@ extern "C" __global__ void __launch_bounds__(256) slice_more(const Matrix a, con
     const bool left = (int)blockIdx.x < a_count;
     const Matrix to = left ? a : b;
     const float* other = left ? b.worst : a.worst;
+    if (blockIdx.x == 0 && threadIdx.x == 0) a.worst[3] = 0.0f;
     const int part = left ? blockIdx.x : blockIdx.x - a_count, block = part / 8, first = 16 * part, count = min(16, to.rows - first);
     if (!level) level = tile_level(to.blocks[2 * block], to.blocks[2 * block + 1], other[0], other[1], (float)k);
     if (level <= 3 || to.done[part]) return;
@@ -282,38 +319,137 @@ extern "C" __global__ void __launch_bounds__(256) slice_more(const Matrix a, con
     if (threadIdx.x == 0) to.done[part] = 1;
 }
 
-// Rows of A and of B with Inf or NaN: their rows and columns of C by plain float32 sums, in place of what the slices gave. A persistent grid of 256
-// threads a block walks tiles of 32 x 32; it ends at once where nothing is flagged.
-extern "C" __global__ void __launch_bounds__(256) plain_rows(const Matrix a, const Matrix b, float* c, i64 c_pitch, int k) {
-    __shared__ float a_tile[32][33], b_tile[32][33];
-    __shared__ int needed;
-    if (a.worst[2] == 0.0f && b.worst[2] == 0.0f) return;
+// ---- plain sums -------------------------------------------------------------------------------------------------------------------------------------
+
+struct Square {  // of 32 x 32 results: which of its rows and columns are wanted, and the elements they come from, 32 of k at a time
+    float a[32][33], b[32][33];
+    int rows[32], columns[32];
+    float squares[2][8][32], counts[2][8][32];  // of the elements of each k: of A, and of B
+};
+
+// Elements start to start + 31 of 32 rows from `first` on, zeros outside; `scaled`: as they were cut.
+__device__ __forceinline__ void fetch(float (&to)[32][33], const Matrix& from, int first, int end, int start, int k, bool scaled) {
+    const int x = threadIdx.x % 32;
+    for (int i = threadIdx.x / 32; i < 32; i += 8) {
+        const int row = first + i;
+        float value = row < end && start + x < k ? row_of(from, row)[(start + x) * from.k_stride] : 0.0f;
+        if (scaled && row < end) value = from.flags[row] ? 0.0f : (float)((double)value * (0.00390625 / from.inverse[row]));
+        to[i][x] = value;
+    }
+}
+
+__device__ __forceinline__ bool has_chunk(const Matrix& a, const Matrix& b, int a_row, int b_row, int start) {
+    const int words = words_of(a), word = start / 4096;
+    return (a.chunks[a_row / 128 * words + word] & b.chunks[b_row / 128 * words + word]) >> start / 128 % 32 & 1;
+}
+
+__device__ __forceinline__ float of_warp(float x) {
+    for (int step = 16; step > 0; step /= 2) x += __shfl_xor_sync(0xFFFFFFFFu, x, step);
+    return x;
+}
+
+struct Terms {  // of a row or a column of a square, over its 32 results, in scaled units
+    float squares, count, error;  // of the terms; how many are not zero; the squared error of those by slices
+
+    // A number x, and of the 32 that it is multiplied by the squares and how many are not zero.
+    __device__ __forceinline__ void add(float x, float others, float nonzero, const Errors& errors) {
+        squares += x * x * others;
+        if (x == 0.0f) return;
+        count += nonzero;
+        error += errors.left_out * nonzero + errors.rounding * (x * x * nonzero + others);
+    }
+    __device__ __forceinline__ bool err() const {
+        return of_warp(error) > 16.0f * float32_error(of_warp(count) * (1.0f / 32)) * of_warp(squares);
+    }
+};
+
+// Mark the rows and the columns of a suspect square whose error by slices exceeds four times float32's, by the model of int8_level.h for the terms that
+// are there. Where results are small because large terms cancel, float32 errs as much.
+__device__ __forceinline__ void mark_small(Square& of, const Matrix& a, const Matrix& b, int a_first, int a_end, int b_first, int b_end, int k, int level) {
+    const int x = threadIdx.x % 32, y = threadIdx.x / 32;
+    const Errors errors = errors_of(level);
+    Terms rows[4] = {}, columns[4] = {};  // of y, y + 8, ...: this lane's share
+    for (int start = 0; start < k; start += 32) {
+        if (!has_chunk(a, b, a_first, b_first, start)) continue;
+        fetch(of.a, a, a_first, a_end, start, k, true);
+        fetch(of.b, b, b_first, b_end, start, k, true);
+        __syncthreads();
+        float squares[2] = {0, 0}, counts[2] = {0, 0};
+        for (int i = y; i < 32; i += 8) {
+            squares[0] += of.a[i][x] * of.a[i][x], counts[0] += of.a[i][x] != 0.0f ? 1.0f : 0.0f;
+            squares[1] += of.b[i][x] * of.b[i][x], counts[1] += of.b[i][x] != 0.0f ? 1.0f : 0.0f;
+        }
+        for (int side = 0; side < 2; ++side) of.squares[side][y][x] = squares[side], of.counts[side][y][x] = counts[side];
+        __syncthreads();
+        for (int side = 0; side < 2; ++side) {
+            squares[side] = counts[side] = 0;
+            for (int i = 0; i < 8; ++i) squares[side] += of.squares[side][i][x], counts[side] += of.counts[side][i][x];
+        }
+        for (int i = 0; i < 4; ++i) {
+            rows[i].add(of.a[y + 8 * i][x], squares[1], counts[1], errors);
+            columns[i].add(of.b[y + 8 * i][x], squares[0], counts[0], errors);
+        }
+        __syncthreads();
+    }
+    for (int i = 0; i < 4; ++i) {
+        const bool row = rows[i].err(), column = columns[i].err();
+        if (x == y + 8 * i && row) of.rows[x] = 1;
+        if (x == y + 8 * i && column) of.columns[x] = 1;
+    }
+}
+
+struct Suspects {  // of one product: a byte for each 16 rows of a tile of 128 x `width` results, tiles in the order of their places
+    const unsigned short* found;
+    int across, width;
+
+    __device__ __forceinline__ bool at(int row, int column) const { return found[(row / 128 * across + column / width) * 4 + row % 128 / 32] != 0; }
+
+    // Of the square at a row and a column of a matrix that begins at row `top` and ends before `end` and before n columns. A square at the end may have
+    // too few rows or columns to tell: there those before it count as well.
+    __device__ __forceinline__ bool square(int row, int column, int top, int end, int n) const {
+        bool any = at(row, column);
+        for (int back = 32; row + 32 > end && back <= 128 && row - back >= top; back += 32) any |= at(row - back, column);
+        return any || (column + 32 > n && column >= 128 && at(row, column - 128));
+    }
+};
+
+// Plain float32 sums in place of what the slices gave: for rows of A and of B with Inf or NaN (their slices are zeros), and, in the tiles that the product
+// found suspect, for the rows and columns that `mark_small` marks. A grid of 256 threads a block walks squares of 32 x 32; it ends at once where there
+// is nothing to do. suspects: of tiles of 128 x `columns`. `level` > 0 takes the rule's place.
+extern "C" __global__ void __launch_bounds__(256)
+    plain_rows(const Matrix a, const Matrix b, float* c, i64 c_pitch, int k, const unsigned short* suspects, int columns, int level) {
+    __shared__ Square of;
+    const bool special = a.worst[2] != 0.0f || b.worst[2] != 0.0f, doubtful = a.worst[3] != 0.0f;
+    if (!special && !doubtful) return;
     const int m = a.per, n = b.per, x = threadIdx.x % 32, y = threadIdx.x / 32, across = (n + 31) / 32, tiles = (m + 31) / 32 * across;
     for (int tile = blockIdx.x; tile < a.batches * tiles; tile += gridDim.x) {
         const int above = tile / tiles * m, before = tile / tiles * n;  // rows of a and of b in the batches before
-        const int row = tile % tiles / across * 32, column = tile % across * 32;
-        if (threadIdx.x == 0) needed = 0;
+        const int row = above + tile % tiles / across * 32, column = tile % across * 32;
+        const int b_row = before + column, a_block = row / 128 * 2, b_block = b_row / 128 * 2, a_end = above + m, b_end = before + n;
+        const bool suspect = doubtful && Suspects{suspects, (n + columns - 1) / columns, columns}.square(row, column, above, a_end, n);
+        if (!special && !suspect) continue;
         __syncthreads();
-        if (y == 0 && ((row + x < m && a.flags[above + row + x]) || (column + x < n && b.flags[before + column + x]))) needed = 1;
-        __syncthreads();
-        if (needed) {
-            float sums[4] = {0, 0, 0, 0};
-            for (int start = 0; start < k; start += 32) {
-                for (int i = y; i < 32; i += 8) {
-                    a_tile[i][x] = row + i < m && start + x < k ? row_of(a, above + row + i)[(start + x) * a.k_stride] : 0.0f;
-                    b_tile[i][x] = column + i < n && start + x < k ? row_of(b, before + column + i)[(start + x) * b.k_stride] : 0.0f;
-                }
-                __syncthreads();
-                const int left = min(32, k - start);
-                for (int j = 0; j < left; ++j)
-                    for (int i = 0; i < 4; ++i) sums[i] += a_tile[y + 8 * i][j] * b_tile[x][j];
-                __syncthreads();
-            }
-            for (int i = 0; i < 4; ++i) {
-                const int r = row + y + 8 * i;
-                if (r < m && column + x < n && (a.flags[above + r] || b.flags[before + column + x])) c[(above + r) * c_pitch + column + x] = sums[i];
-            }
+        if (y == 0) of.rows[x] = row + x < a_end && a.flags[row + x], of.columns[x] = b_row + x < b_end && b.flags[b_row + x];
+        const bool flagged = __syncthreads_or(y == 0 && (of.rows[x] || of.columns[x]));
+        if (suspect) {
+            const int rule = tile_level(a.blocks[a_block], a.blocks[a_block + 1], b.blocks[b_block], b.blocks[b_block + 1], (float)k);
+            mark_small(of, a, b, row, a_end, b_row, b_end, k, level ? level : rule);
         }
-        __syncthreads();
+        if (!__syncthreads_or(of.rows[x] || of.columns[x])) continue;
+        float sums[4] = {0, 0, 0, 0};
+        for (int start = 0; start < k; start += 32) {
+            if (!flagged && !has_chunk(a, b, row, b_row, start)) continue;  // zeros times Inf are not zeros
+            fetch(of.a, a, row, a_end, start, k, false);
+            fetch(of.b, b, b_row, b_end, start, k, false);
+            __syncthreads();
+            const int left = min(32, k - start);
+            for (int j = 0; j < left; ++j)
+                for (int i = 0; i < 4; ++i) sums[i] += of.a[y + 8 * i][j] * of.b[x][j];
+            __syncthreads();
+        }
+        for (int i = 0; i < 4; ++i) {
+            const int at = y + 8 * i;
+            if (row + at < a_end && b_row + x < b_end && (of.rows[at] || of.columns[x])) c[(row + at) * c_pitch + column + x] = sums[i];
+        }
     }
 }

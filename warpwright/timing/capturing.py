@@ -36,4 +36,5 @@ def _recording(graph, errors="thread_local", stream=None, **options):
 
 def _elsewhere(tensors):
     """Whether some lie on another GPU than this thread's: what is launched there is not recorded, and its streams are not those waited for."""
-    return any(t.is_cuda and t.device.index != torch.cuda.current_device() for t in tensors if isinstance(t, torch.Tensor))
+    places = {t.device.index for t in tensors if isinstance(t, torch.Tensor) and t.is_cuda}
+    return bool(places) and places != {torch.cuda.current_device()}

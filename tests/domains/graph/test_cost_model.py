@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from warpwright.domains.graph.techniques.kernels.attention import FlashAttention
 from warpwright.domains.graph.techniques.kernels.fuse import FuseCuda
 from warpwright.domains.graph.techniques.kernels.half_products import HalfProducts
 from warpwright.domains.graph.techniques.kernels.int8 import Int8Slices
+from warpwright.domains.graph.techniques.kernels.launch_plan import LaunchPlan
 from warpwright.domains.graph.techniques.precision import Tf32x3
 from warpwright.search import ladder
 from warpwright.search.moves import Moves
@@ -117,6 +119,45 @@ class Block(nn.Module):
             y = self.layer(self.norm(x)).view(2, 12, 4, 8).transpose(1, 2).transpose(1, 2).reshape(2, 12, 32)
             x = x + torch.tanh(F.gelu(y) * 0.5)
         return x
+
+
+class Ended(nn.Module):
+    """A product, and what a kernel of ours takes over."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.layer = nn.Linear(width, width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(F.gelu(self.layer(x))) * 0.5 + x
+
+
+def proposed(model: nn.Module, x: torch.Tensor, count: int = 2) -> list[list[str]]:
+    """Return the techniques of the first proposals."""
+    ir, techniques = captured(model, x), (FuseCuda(), LaunchPlan(), *schedule.TECHNIQUES, *schedule.CUDA_TECHNIQUES)
+    baselines = frozenset({"eager", "compile", "cuda_graph"})
+    space = Space(ir, techniques, _no_text, baselines, estimate=lambda one: cost_model.seconds(one, "cuda"))
+    search, found = ladder.search(space, Random(0), count), list[list[str]]()
+    batch = next(search)
+    while len(found) < count:
+        found += [[action.technique for action in recipe] for recipe in batch]
+        batch = search.send([SimpleNamespace(status="ok", speedup=1.0) for _ in batch])  # type: ignore[misc]
+    return found[:count]
+
+
+def test_what_a_host_takes_decides_where_the_gpu_takes_less() -> None:
+    """A library's call takes a host 22 us, a kernel of 64 x 64 numbers a GPU 2."""
+    small, large = (captured(Ended(width), torch.empty(width, width)) for width in (64, 8192))
+    assert cost_model.seconds(small, "cuda") > 4e-5 and cost_model.seconds(small, "cpu") < cost_model.seconds(small, "cuda")
+    assert cost_model.seconds(large, "cuda") > 50 * cost_model.seconds(small, "cuda")
+    fused = best(small, FuseCuda())
+    planned, recorded = LaunchPlan().apply(fused, Action("launch_plan")), fused.with_schedule(Action("cuda_graph"))
+    assert 1.5 * cost_model.seconds(recorded, "cuda") < cost_model.seconds(planned, "cuda") < cost_model.seconds(fused, "cuda")
+
+
+def test_of_the_first_two_one_costs_the_host_least_and_one_the_gpu() -> None:
+    assert proposed(Ended(64), torch.empty(64, 64)) == [["fuse_cuda", "cuda_graph"], ["fuse_cuda", "launch_plan"]]
+    assert proposed(Chain(), torch.empty(64, 64)) == [["fuse_cuda", "launch_plan"], ["fuse_cuda", "cuda_graph"]]
 
 
 def test_a_graph_of_views_still_takes_time() -> None:

@@ -259,6 +259,7 @@ def test_a_recording_hands_out_copies_nested_as_the_original(tmp_path, monkeypat
     names["VERIFIED"]["device"] = "cpu"
     for name in ("Event", "Stream", "CUDAGraph", "graph", "stream", "current_stream", "current_device"):
         monkeypatch.setattr(torch.cuda, name, lambda *_, **__: Standing())
+    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda: torch.zeros(1))
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
     model, new, x = names["Model"](), names["ModelNew"](), torch.randn(2, 3, 4)
     new.load_state_dict(model.state_dict())

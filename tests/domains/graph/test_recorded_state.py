@@ -108,6 +108,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("Event", "Stream", "stream", "current_stream", "current_device"):
         monkeypatch.setattr(torch.cuda, name, lambda *_, **__: Standing())
     monkeypatch.setattr(torch.cuda, "CUDAGraph", Tape)
+    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda: torch.zeros(1))
     monkeypatch.setattr(torch.cuda, "graph", capturing)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: Tape.running is not None)
     monkeypatch.setitem(vars(torch.cuda), "_recording_streams", {})

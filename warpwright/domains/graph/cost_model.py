@@ -1,6 +1,6 @@
 """The cost model: about how long a program of the graph domain takes, from bytes and operations at a device's rates.
 
-    seconds(ir, target) = sum over calls of max(bytes / memory, operations / arithmetic) + launch
+    seconds(ir, target) = sum over calls of max(bytes / memory, operations / arithmetic) + launch; on a GPU at least what the host takes
 
 It ranks candidates before anything is built: a search tries the action with the least estimate first (`Space.estimate`). It decides nothing: what
 is faster is measured. That there is nothing to gain is said by measured figures alone (`loop.running.NO_HEADROOM`).
@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from warpwright.domains.graph import recurrent
+from warpwright.domains.graph import host_cost, recurrent
 from warpwright.domains.graph.cpp.calls import COPIES, VIEWS
 from warpwright.domains.graph.cuda import windows
 from warpwright.domains.graph.cuda.kernel import CudaKernel
@@ -47,17 +47,18 @@ class Rates:
 
 CONVOLUTIONS = {"direct tf32": 68e12, "direct tf32x3": 39e12, "few channels": 60e12, "few channels, 3 axes": 12e12, "3 axes": 40e12,
                 "groups": 5e12, "transposed groups": 4e12, "direct long sums": 16e12, "half, few channels, 3 axes": 60e12,
-                "transposed, few channels, 3 axes": 1.6e12, "implicit half": 550e12, "implicit float32": 165e12,
-                "rows half": 45e12, "rows float32": 30e12, "pointwise tf32": 270e12, "pointwise tf32x3": 90e12}  # fmt: skip
+                "half, few channels": 143e12, "transposed, few channels, 3 axes": 1.6e12, "implicit half": 550e12, "implicit float32": 165e12,
+                "rows half": 140e12, "rows float32": 50e12, "pointwise tf32": 270e12, "pointwise tf32x3": 90e12}  # fmt: skip
 """`direct_convolution`: 16 channels to 64 of 128 x 254 x 254 (L2-25) took 2.24 and 3.86 ms on an H200. And cuDNN's where they are not near the
 tensor cores' rate: 8 channels to 64 in TF32 (L2-57) took 0.31 ms; over three axes it has no TF32 kernel, and with few channels 8 to 14 TFLOPS;
 transposed ones in four groups took 2.5, 2.0 and 5.7 ms for 6, 14 and 8 GFLOP (L1-72, 73, 75); their phases, ordinary ones, ran at 4 to 21 TFLOPS.
 Sums of 315 terms (L1-60) took `direct_convolution` 8.5 ms for 139 GFLOP. cuDNN in float16, over three axes, of three channels made eight: 2.7 and
-3.7 ms for 105 and 371 GFLOP (L1-54, 60). Transposed of 3 channels: L2-60 and 89, of 5.4 GFLOP, took torch.compile 4.4 and 4.1
-ms, most of it there. `implicit_convolution`: what is left of its kernels' times (results/implicit_convolution_h200)
+3.7 ms for 105 and 371 GFLOP (L1-54, 60); over two, of an image's three (L1-50 and AlexNet), 1.0 and 4.0 for 144 and 576.
+Transposed of 3 channels: L2-60 and 89, of 5.4 GFLOP, took torch.compile 4.4 and 4.1 ms, most of it there. `implicit_convolution`: what is left of its kernels' times (results/implicit_convolution_h200)
 without their bytes, which hardly overlap the products: L2-1 0.79 ms, L1-62 0.91, L1-63 4.5, 512 channels to 512 0.23. "pointwise tf32" ran at 267
-(results/convolution_ends_h200); "rows" (of an image, with zeros) is what
-AlexNet's and SqueezeNet's first convolutions leave of their kernels' sums."""
+(results/convolution_ends_h200). "rows" (of an image, with zeros): L1-66 and 60, 0.89 and 0.87 ms with 0.13 and
+0.26 for bytes and the cut, made 139 and 340, and 47 and 50 in float32; with strides they are predicted (45 was measured while an odd number of places
+was stored channel by channel)."""
 ATTENTION = {"flash float32": 145e12, "flash float32, part": 80e12, "flash float32, wide": 37e12, "flash tf32": 200e12, "flash half": 400e12,
              "flash half, part": 250e12, "library float32": 38e12, "library float32, part": 29e12, "library half": 550e12,
              "library half, part": 250e12, "flash float32, beyond 256": 90e12, "flash tf32, beyond 256": 180e12, "flash half, beyond 256": 300e12,
@@ -74,6 +75,9 @@ to 714 with 128 and 542 to 786 with 256, causal ones 0.63 to 0.97 of that."""
 SPREAD = 5.0
 """Passes over k and v, spread to all query heads, that the library's call takes in float32 where heads share keys: it has no kernel for that there.
 Decoding with 8 of 32 heads and 4,096 keys took 2.95 ms on an H200, `flash_attention` 0.19."""
+OF_A_BLOCK = 64
+"""Channels of the result that `direct_convolution` takes as long for as for fewer: 16 to 64 made 68 TFLOP/s (L2-25), 8 to 32 and to 16, over three
+axes, 38 and 20 (L2-7, L2-8): what it takes is to read patches."""
 LONG_SUM = 256
 """Terms from which on `direct_convolution` is that slow."""
 PLANNED_TRANSPOSED = 2.3
@@ -112,6 +116,8 @@ and 0.12 ms where others were busy: a product of 0.012 ms took 0.24 ms by it, an
 result is the program's (0.72 to 0.98 of the time without it), and not where a norm or a softmax reads that after it (0.91 to 1.4)."""
 SPLIT_PASSES = 7.0
 """Times that an operand of tf32x3 is read or written while it is split in two."""
+GAP = 0.2
+"""Of a launch, between two nodes of a CUDA graph: about 1 us."""
 FEW = 8
 """Channels of the input below which a convolution with the channels last gains nothing. With 8, to 64 of 128 x 126 x 126, cuDNN took 0.87 ms on an
 H200 with the channels first, in float32, and 0.31 in TF32 with the channels last."""
@@ -134,13 +140,16 @@ def seconds(ir: GraphIR, target: str) -> float:
     launched = sum(launches(node, rates) for node in calls)
     if ir.scheduled("cuda_graph"):
         copied = [node for node in (*placeholders(ir, "input"), *ir.results) if isinstance(node, fx.Node)]
-        total += sum(2 * _size(node) for node in copied) / rates.memory + rates.launch  # in, and out
-        total -= 0.8 * rates.launch * max(launched - 1, 0)  # between the nodes of a graph are gaps of about 1 us
+        total += sum(2 * _size(node) for node in copied) / rates.memory + GAP * rates.launch * len(copied)  # in, and out
+        total -= (1 - GAP) * rates.launch * max(launched - 1, 0)
     moved = [node for node, strides in zip(ir.results, ir.strides, strict=False) if is_tensor(node) and strides and value(node).stride() != strides]
     total += sum(2 * TURNED * _size(node) for node in moved) / rates.memory  # to the original's layout
     saved = 0.9 if ir.scheduled("plan") else 0.8 if ir.scheduled("ahead_of_time") else 0.0
     total -= saved * rates.launch * max(launched - 1, 0)  # calls from C++, and fewer of them
-    return total
+    if rates is not RATES["cuda"] or ir.training is not None or not calls:
+        return total
+    busy = total - rates.launch * (1 - GAP) * (1 if ir.scheduled("cuda_graph") else launched)
+    return max(total, host_cost.seconds(ir, calls, busy, lambda node: launches(node, rates)))
 
 
 def call_seconds(node: fx.Node, rates: Rates) -> float:
@@ -319,14 +328,14 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
         return _kind_of(2, 1, shape(source)[1]), 2.0 * math.prod(shape(node)) * math.prod(shape(window)[1:])
     if name.startswith("direct_convolution"):
         weight: Any = node.args[1]
-        places = math.prod(node.args[5]) * shape(node.args[0])[0]  # type: ignore[arg-type]
-        kind = "direct long sums" if math.prod(shape(weight)[1:]) > LONG_SUM else f"direct {node.args[7]}"
-        return kind, 2.0 * places * math.prod(shape(weight))
+        places, terms = math.prod(node.args[5]) * shape(node.args[0])[0], math.prod(shape(weight)[1:])  # type: ignore[arg-type]
+        return "direct long sums" if terms > LONG_SUM else f"direct {node.args[7]}", 2.0 * places * terms * max(shape(weight)[0], OF_A_BLOCK)
     if name.startswith("implicit_convolution"):
         cut: Any = node.args[2]
         places = math.prod(shape(node.args[0])[2:] if node.args[11] else node.args[9]) * shape(node.args[0])[0]  # type: ignore[arg-type]
         kind = "rows" if shape(cut)[-2] != node.args[6][-1] else "implicit"  # type: ignore[index, arg-type]
-        return f"{kind} {'half' if node.args[5] == 1 else 'float32'}", 2.0 * places * math.prod(shape(cut)[1:])
+        channels = shape(cut)[1] + (-shape(cut)[1] % node.args[12][0] if kind == "rows" else 0)  # type: ignore[index, operator]
+        return f"{kind} {'half' if node.args[5] == 1 else 'float32'}", 2.0 * places * channels * math.prod(shape(cut)[2:])
     if name.startswith("pointwise_convolution"):
         places = math.prod(node.args[5]) * shape(node.args[0])[0]  # type: ignore[arg-type]
         return f"pointwise {node.args[3]}", 2.0 * places * math.prod(shape(node.args[1]))  # type: ignore[arg-type]
@@ -394,7 +403,8 @@ def _transform(node: fx.Node) -> float:
 
 def _kind(conv: Convolution) -> str:
     if value(conv.node).dtype in (torch.float16, torch.bfloat16):
-        return "half, few channels, 3 axes" if conv.d == 3 and not conv.transposed and shape(conv.x)[1] <= FEW else "half convolution"
+        few = not conv.transposed and shape(conv.x)[1] <= FEW
+        return ("half, few channels, 3 axes" if conv.d == 3 else "half, few channels") if few else "half convolution"
     if 1 < conv.groups < shape(conv.x)[1]:
         return "transposed groups" if conv.transposed else "groups"
     if conv.transposed and conv.d == 3 and shape(conv.x)[1] <= FEW:

@@ -6,6 +6,7 @@ import ast
 from pathlib import Path
 
 from warpwright import timing
+from warpwright.native import copied_graph
 from warpwright.tasks.sources import syntax_tree
 
 MARK = "# --- generated programs hold what follows\n"
@@ -123,7 +124,7 @@ def recording() -> str:
 
 def recorded() -> str:
     """Return the text of `_Recorded`, which keeps a function as a CUDA graph."""
-    return RECORDED.replace("@recording", recording())
+    return RECORDED.replace("@recording", recording()).replace("@copied", copied_graph.text())
 
 
 def _carried(file: Path) -> str:
@@ -152,7 +153,7 @@ UNPACKED = (
 
 RECORDED = '''@recording
 
-
+@copied
 def _cloned(results):
     return torch.utils._pytree.tree_map(lambda t: t.clone() if isinstance(t, torch.Tensor) else t, results)
 
@@ -174,53 +175,71 @@ def _copied(results):
 
 
 class _Recorded:
-    """A function as a CUDA graph: inputs are copied in, the graph is replayed, results are copied out.
+    """A function as a CUDA graph: inputs are copied in, the graph is replayed, results are copied out; where the driver can, by one launch.
 
     Recorded anew when a tensor of the state moves; values written in place are seen by the replay. Calls from several threads or streams
     take turns.
     """
 
     def __init__(self):
-        self.stamp, self.lock, self.done = None, _threading.Lock(), torch.cuda.Event()
+        self.stamp, self.lock, self.done, self.at_once = None, _threading.Lock(), torch.cuda.Event(), None
 
     def __call__(self, function, inputs, state, written):
-        if any(t.is_inference() for t in state):  # what was made in inference mode is not put back outside of it
-            return function(*inputs, *state)
         if _elsewhere((*inputs, *state[:1])) or torch.cuda.is_current_stream_capturing():  # into a graph of the caller's
             return function(*inputs, *state)
         with self.lock:
             stamp = [(t.data_ptr(), t.nbytes) for t in state]
-            torch.cuda.current_stream().wait_event(self.done)
             if stamp != self.stamp:
-                if _elsewhere(state):
+                if any(t.is_inference() for t in state) or _elsewhere(state):  # what was made in inference mode is not put back outside of it
                     return function(*inputs, *state)
+                if self.at_once is not None:  # which leaves no event, and has the old recording's memory
+                    torch.cuda.synchronize()
+                torch.cuda.current_stream().wait_event(self.done)
                 self.stamp = None  # where recording fails, the inputs are new ones and the graph is an old one, or none
                 self.record(function, inputs, state, written)
                 self.stamp = stamp
-            for own, given in zip(self.inputs, inputs):
-                if isinstance(own, torch.Tensor):
-                    own.copy_(given)
-            self.graph.replay()
-            results = self.copies(self.results)
-            self.done.record()
-            return results
+            if self.at_once is not None:
+                results = self.at_once([t for t in inputs if isinstance(t, torch.Tensor)])
+                if results is not None:
+                    return self.nested(results)
+                self.at_once = None
+                torch.cuda.synchronize()
+            return self.replay(inputs)
+
+    def replay(self, inputs):
+        torch.cuda.current_stream().wait_event(self.done)
+        for own, given in zip(self.inputs, inputs):
+            if isinstance(own, torch.Tensor):
+                own.copy_(given)
+        self.graph.replay()
+        results = self.copies(self.results)
+        self.done.record()
+        return results
 
     @torch.inference_mode(False)  # what is kept is written in calls of any mode
     def record(self, function, inputs, state, written):
         self.inputs = [t.clone() if isinstance(t, torch.Tensor) else t for t in inputs]
         self.pins = [t.detach() for t in state]  # a pinned address is not given to another tensor
-        saved = [t.clone() for t in written]
+        saved, drawn = [t.clone() for t in written], torch.cuda.get_rng_state()
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.no_grad(), torch.cuda.stream(side):
             for _ in range(3):
                 function(*self.inputs, *state)
         torch.cuda.current_stream().wait_stream(side)
-        self.graph, self.done = torch.cuda.CUDAGraph(), torch.cuda.Event()  # an event is of one device, and the state may have moved
+        random = not torch.equal(drawn, torch.cuda.get_rng_state())
+        self.graph, self.done = _kept_graph(), torch.cuda.Event()  # an event is of one device, and the state may have moved
         with torch.no_grad(), _recording(self.graph):
             self.results = function(*self.inputs, *state)
-        memory = [t.untyped_storage().data_ptr() for t in torch.utils._pytree.tree_leaves(self.results) if isinstance(t, torch.Tensor)]
+        leaves, form = torch.utils._pytree.tree_flatten(self.results)
+        memory = [t.untyped_storage().data_ptr() for t in leaves if isinstance(t, torch.Tensor)]
         self.copies = _cloned if len(set(memory)) == len(memory) else _copied
+        self.nested = tuple if type(self.results) is tuple else lambda results: torch.utils._pytree.tree_unflatten(results, form)
+        given = [t for t in self.inputs if isinstance(t, torch.Tensor)]
+        # what torch adds at a replay, the state of its random numbers, the driver knows nothing of
+        plain = not random and bool(memory) and self.copies is _cloned and all(map(_as_bytes, (*given, *leaves)))
+        driver = _graph_driver() if plain and hasattr(self.graph, "raw_cuda_graph") else None
+        self.at_once = _CopiedGraph(driver, self.graph, given, leaves) if driver is not None else None
         for tensor, value in zip(written, saved):
             tensor.copy_(value)
 

@@ -191,3 +191,10 @@ def test_what_is_left_alone() -> None:
     uneven = captured(nn.Conv2d(20, 30, 3), torch.randn(1, 20, 20, 20))
     many = captured(nn.ConvTranspose2d(32, 32, 3, groups=16), torch.randn(1, 32, 20, 20))
     assert not any(list(HalfConvolutions().sites(ir)) for ir in (few, groups, uneven, many))
+
+
+def test_products_of_one_tap_are_the_librarys() -> None:
+    """Passes around them move twice what they move; with a stride the library turns x."""
+    x = torch.empty(2, 64, 8, 8)
+    for model, taken in ((nn.Conv2d(64, 128, 1), False), (nn.Conv2d(64, 128, 1, stride=2), True), (nn.Conv2d(64, 128, 1, padding=1), True)):
+        assert bool(list(HalfConvolutions().sites(captured(model, x)))) is taken

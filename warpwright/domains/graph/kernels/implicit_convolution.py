@@ -13,7 +13,7 @@ Ladder:
 3. x is cut by 2^9 while each sample's largest element is looked for; a second pass cuts those samples again whose element says so (the host never
    waits). So what a small sample, or a channel of small weights, loses is relative to its own largest element.
 4. A transposed convolution's places are taken in phases, whose places see the same taps; nothing is multiplied by zeros between x's elements.
-5. Of an image, a step is a row of the window: RUN places of PITCH numbers, one behind the other in x.
+5. Of an image, and of few channels over three axes, a step is a row of the window: RUN places of PITCH numbers, one behind the other in x.
 6. Groups are blocks of channels; places of a pool's window are neighbours in a block (`convolution_end.py`).
 7. Addresses say that places lie beside one another where their number is odd (`_targets`): the compiler sees no order there, and stored one place
    of 32 channels a warp (results/implicit_convolution_h200). Blocks of one sample alone (EACH), where it does see it, have norms' statistics.
@@ -125,7 +125,7 @@ def _sums(
             if RUN == 0:
                 at = (corner + tl.multiple_of(first + ((dz * IH + dy) * IW + dx) * PITCH, 8))[None, :] + tl.arange(0, DEPTH)[:, None]
             else:
-                at = (corner + tl.multiple_of(first + (dz * IH + dy) * IW * PITCH, 4))[None, :] + tl.arange(0, DEPTH)[:, None]
+                at = (corner + tl.multiple_of(first + (dz * IH + dy) * IW * PITCH, PITCH))[None, :] + tl.arange(0, DEPTH)[:, None]
             of_w_at = w + row[:, None] * width + (tl.multiple_of(first + in_w * CI, 8) + tl.arange(0, DEPTH))[None, :]
             known, of_rows = inside[None, :], real[:, None]
             if RUN > 0:
@@ -275,11 +275,12 @@ def implicit_convolution(
     """Return convolution(x, w * of_w) + bias [N, CO, *places] in float32, and what `epilogue` makes of it.
 
     `cut`: implicit_cut(x, parts, wide); w [parts, CO, *kernel, wide / groups] float16, one part, or a high and a low one, and `of_w` [CO] the powers
-    of two that undo its own. With 1 in place of the last axis of `kernel` its last axis holds the taps of a row, four numbers each. `padding` zeros
-    stand before each axis of x, and as many after it as `places` ask for; of a transposed convolution it is what is left out before the result, and
-    an axis has a stride or a dilation. `shape`: of a block; with a sixth number that is not 0 a block has places of one sample alone. `pool`: sizes
-    of windows of which the largest (`pooled`: max) or the mean (avg) is kept, before `later`. `within`: how many channels `into` has, and where these
-    begin; without `into` such a tensor is made. `statistics`: each, or all: return with the result what `norm_of_blocks` takes, of samples or of all.
+    of two that undo its own. With 1 in place of the last axis of `kernel` its last axis holds the taps of a row, four or eight numbers each.
+    `padding` zeros stand before each axis of x, and as many after it as `places` ask for; of a transposed convolution it is what is left out before
+    the result, and an axis has a stride or a dilation.
+    `shape`: of a block; with a sixth number that is not 0 a block has places of one sample alone. `pool`: sizes of windows of which the largest
+    (`pooled`: max) or the mean (avg) is kept, before `later`. `within`: how many channels `into` has, and where these begin; without `into` such
+    a tensor is made. `statistics`: each, or all: return with the result what `norm_of_blocks` takes, of samples or of all.
     """
     if x.is_cuda and x.get_device() != torch.cuda.current_device():
         with torch.cuda.device(x.device):
@@ -292,7 +293,7 @@ def implicit_convolution(
     if w.shape[-2] != kernel[-1]:
         kernel, run = [*kernel[:-1], 1], kernel[-1]
     kernel, stride, dilation, before = (*lead, *kernel), (*lead, *stride), (*lead, *dilation), (*[0] * (3 - d), *padding)
-    pitch = 4 if run else wide * groups
+    pitch = (4 if ci <= 4 else 8) if run else wide * groups
     size, pair = x.numel() // ci * pitch, 2 if transposed and stride[2] == 2 else 1
     phases = stride[0] * stride[1] * stride[2] // pair if transposed else 1
     one = triton.cdiv(out[0], stride[0]) * triton.cdiv(out[1], stride[1]) * triton.cdiv(out[2], stride[2])

@@ -36,9 +36,11 @@ from warpwright.tf32 import permits
 _LEAST_FLOPS, _FEW, _LEAST_TERMS = 4e9, 16, 256
 """Operations below which four launches cost more than they save; channels of the input below which `direct_convolution` reads x once, where a sum
 has fewer terms than that, unless a `cat` reads the result, which is then written where it belongs."""
-COLOURS = 4
+COLOURS, MOST_OF_ROWS, LEAST_OF_ROWS = 4, 8, 128
 """Channels of the input up to which a tap is a row of the window, four numbers a place: an image's first convolution. Eight numbers a place, and a
-tap a place, were twice the products and the copies (results/implicit_convolution_h200: 35 TFLOP/s)."""
+tap a place, were twice the products and the copies (results/implicit_convolution_h200: 35 TFLOP/s). And up to which it is one of eight numbers a
+place, where sums have so many terms (windows over three axes): `direct_convolution` makes 16 to 34 TFLOP/s of these (L2-7, L2-8), and rows of three
+channels 220 (L1-60)."""
 LARGEST = 14
 """Power of two that the largest element of the weight is scaled to: sums are float32, so float16's end, 65,504, is met by operands alone."""
 MOST_KINDS = 24
@@ -71,19 +73,26 @@ def width(channels: int) -> int:
     return channels + -channels % 8
 
 
-def of_rows(taps: int) -> int:
+def of_place(inputs: int) -> int:
+    """Return the numbers a place of x where a tap is a row of the window."""
+    return COLOURS if inputs <= COLOURS else MOST_OF_ROWS
+
+
+def of_rows(taps: int, inputs: int) -> int:
     """Return the numbers of a tap that is a row of `taps` places."""
-    return next((size for size in (16, 32, 64) if COLOURS * taps <= size), COLOURS * taps + -COLOURS * taps % 64)
+    own = of_place(inputs) * taps
+    return next((size for size in (16, 32, 64) if own <= size), own + -own % 64)
 
 
 def cut_weight(w: torch.Tensor, parts: int, rows: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
     """Return w [CO, CI, *kernel] as [parts, CO, *kernel, CI up to a multiple of 8] in float16, and what undoes each channel's power of two.
 
-    `rows`: the last axis of the kernel has 1 in its place, and its taps follow one another with four numbers each.
+    `rows`: the last axis of the kernel has 1 in its place, and its taps follow one another with four or eight numbers each.
     """
-    last = F.pad(w.permute(0, *range(2, w.dim()), 1), (0, COLOURS - w.shape[1] if rows else -w.shape[1] % 8))
+    inputs, taps = w.shape[1], w.shape[-1]
+    last = F.pad(w.permute(0, *range(2, w.dim()), 1), (0, of_place(inputs) - inputs if rows else -inputs % 8))
     if rows:
-        last = F.pad(last.flatten(-2), (0, of_rows(w.shape[-1]) - COLOURS * w.shape[-1])).unsqueeze(-2)
+        last = F.pad(last.flatten(-2), (0, of_rows(taps, inputs) - of_place(inputs) * taps)).unsqueeze(-2)
     factor = torch.exp2(LARGEST - last.abs().amax(list(range(1, w.dim())), keepdim=True).clamp_min(1e-30).log2().ceil())
     high = (last * factor).half()
     return torch.stack([high, (last * factor - high.float()).half()][:parts]), factor.reciprocal().flatten()
@@ -126,7 +135,8 @@ class ImplicitConvolution(Ended):
                 reach = (places[a] - 1) * stride[a] + (kernel[a] - 1) * dilation[a] + 1
                 margins += [padding[a], reach - padding[a] - x.shape[a + 2]]
         if w.shape[-2] != kernel[-1]:
-            w = w[..., 0, : COLOURS * kernel[-1]].unflatten(-1, (kernel[-1], COLOURS))
+            each = of_place(x.shape[1])
+            w = w[..., 0, : each * kernel[-1]].unflatten(-1, (kernel[-1], each))
         whole = (w.to(x.dtype).sum(0) * of_w.reshape(-1, *[1] * (d + 1))).permute(0, d + 1, *range(1, d + 1))[:, : x.shape[1] // groups]
         if transposed:
             call = (torch.conv_transpose1d, torch.conv_transpose2d, torch.conv_transpose3d)[d - 1]
@@ -155,7 +165,9 @@ def _is_product(conv: Convolution) -> bool:
 
 def _has_rows(conv: Convolution) -> bool:
     """Is a tap a row of the window?"""
-    return shape(conv.x)[1] <= COLOURS and conv.groups == 1 and not conv.transposed and conv.kernel[-1] > 1 and conv.dilation[-1] == 1
+    inputs = shape(conv.x)[1]
+    few = inputs <= COLOURS or (inputs <= MOST_OF_ROWS and inputs * math.prod(conv.kernel) >= LEAST_OF_ROWS)
+    return few and conv.groups == 1 and not conv.transposed and conv.kernel[-1] > 1 and conv.dilation[-1] == 1
 
 
 def _covered(node: fx.Node) -> Convolution | None:
@@ -163,7 +175,8 @@ def _covered(node: fx.Node) -> Convolution | None:
     conv = read(node)
     if conv is None or _mixed(conv):
         return None
-    wide = _has_rows(conv) and 4 * math.prod(shape(node)) >= pointwise.LEAST_BYTES  # cutting an image is little beside writing the result
+    image = _has_rows(conv) and shape(conv.x)[1] <= COLOURS
+    wide = image and 4 * math.prod(shape(node)) >= pointwise.LEAST_BYTES  # cutting an image is little beside writing the result
     if conv.flops < _LEAST_FLOPS and not wide:
         return None
     if conv.groups > 1 and (conv.transposed or shape(conv.weight)[1] % 8 or conv.channels // conv.groups < 8):
@@ -218,12 +231,12 @@ def _cut_weight(at: Inserter, conv: Convolution, parts: int) -> tuple[fx.Node, f
     d, weight = conv.d, swap_channels(at, conv.weight, 1) if conv.transposed else conv.weight
     last = at.call(aten.permute.default, weight, [0, *range(2, d + 2), 1])
     inputs, taps = shape(weight)[1], conv.kernel[-1]
-    wide = COLOURS if _has_rows(conv) else width(inputs)
+    wide = of_place(inputs) if _has_rows(conv) else width(inputs)
     if wide > inputs:
         last = at.call(aten.constant_pad_nd.default, last, [0, wide - inputs])
     if _has_rows(conv):
-        last = at.call(aten.reshape.default, last, [conv.channels, *conv.kernel[:-1], 1, COLOURS * taps])
-        last = at.call(aten.constant_pad_nd.default, last, [0, of_rows(taps) - COLOURS * taps])
+        last = at.call(aten.reshape.default, last, [conv.channels, *conv.kernel[:-1], 1, wide * taps])
+        last = at.call(aten.constant_pad_nd.default, last, [0, of_rows(taps, inputs) - wide * taps])
     largest = at.call(aten.clamp_min.default, at.call(aten.amax.default, at.call(aten.abs.default, last), list(range(1, d + 2)), True), 1e-30)
     power = at.call(aten.rsub.Scalar, at.call(aten.ceil.default, at.call(aten.log2.default, largest)), LARGEST)
     factor = at.call(aten.exp2.default, power)
@@ -254,7 +267,7 @@ def _arguments(at: Inserter, conv: Convolution, parts: int, cuts: dict[tuple[fx.
     """Return the arguments of `implicit_convolution` up to `groups`."""
     cut, of_w = _cut_weight(at, conv, parts)
     inputs = shape(conv.x)[1]
-    wide = COLOURS if _has_rows(conv) else width(inputs)
+    wide = of_place(inputs) if _has_rows(conv) else width(inputs)
     if (conv.x, wide) not in cuts:
         cuts[conv.x, wide] = at.call(CUT, conv.x, parts, wide)
     of_tap, channels = shape(cut)[-1], conv.channels // conv.groups

@@ -1,0 +1,55 @@
+"""How long a host takes to ask a GPU for a program's call: what decides where all of its kernels together are shorter than that.
+
+Calls back to back wait for whichever is longer, the host or the GPU. Microseconds are of an H200's host, a quick core (results/launch_plan_h200, the
+fourth run): eager 8.9 to 10.5 an operator; two layers of 1,024 with four operators between took 97, so a product some 25; a kernel from Python 11 to
+13, a plan 8.0 to 8.4 whatever it launches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from torch import fx
+
+from warpwright.domains.graph.cuda.kernel import CudaKernel
+from warpwright.domains.graph.cuda.launches import Launches
+from warpwright.domains.graph.ir import GraphIR, aten, is_op
+from warpwright.domains.graph.techniques.convolutions.convolution import read as convolution_of
+
+GUARD = 5.5e-6
+"""Seconds that the checks before any program take, and the module's call."""
+OPERATOR, PRODUCT, CONVOLUTION = 9e-6, 22e-6, 24e-6
+"""Of torch: one kernel, and a library's call, which chooses an algorithm each time. A convolution by the ratio of times below 0.05 ms
+(results/cuda_l1_beside_h200: L1-76 0.032, L1-24 0.012)."""
+KERNEL, PLAN = 12e-6, 8.2e-6
+"""Of ours: launched from Python, and any number of them by a plan."""
+RECORDED, COPIED = 8.5e-6, 1.2e-6
+"""A CUDA graph with its copies, and each new result. By their parts (the driver's launch 4 us, the looks at the state and at the stream): not timed
+yet."""
+COMPILED = 40e-6
+"""torch.compile's program, of one to three kernels: 50 to 93 with the module's call."""
+BESIDE = 0.3
+"""Share of the GPU's time that counts beside the host's where that is longer: all of it from an idle GPU, nothing in calls back to back. Of a CUDA
+graph, which all take a host alike, it counts in full."""
+_PRODUCTS = (aten.linear.default, aten.matmul.default, aten.mm.default, aten.bmm.default, aten.addmm.default, aten.baddbmm.default)
+
+
+def seconds(ir: GraphIR, calls: Iterable[fx.Node], busy: float, launches: Callable[[fx.Node], float]) -> float:
+    """Return the estimate of a call of which the GPU takes `busy` seconds. `launches`: of a call of torch, how many kernels it launches."""
+    if ir.scheduled("cuda_graph"):
+        return GUARD + RECORDED + COPIED * len(ir.results) + busy
+    if ir.scheduled("compile"):
+        return GUARD + COMPILED + BESIDE * busy
+    return GUARD + sum(call_seconds(node, launches(node)) for node in calls) + BESIDE * busy
+
+
+def call_seconds(node: fx.Node, launched: float) -> float:
+    """Return the estimate of one call that launches so many kernels; 0 for a view."""
+    if not launched:
+        return 0.0
+    if isinstance(node.target, Launches):
+        return PLAN
+    if isinstance(node.target, CudaKernel):
+        return KERNEL
+    first = PRODUCT if is_op(node, *_PRODUCTS) else CONVOLUTION if convolution_of(node) is not None else OPERATOR
+    return first + OPERATOR * (launched - 1)
