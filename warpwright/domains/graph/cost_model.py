@@ -54,7 +54,8 @@ tensor cores' rate: 8 channels to 64 in TF32 (L2-57) took 0.31 ms; over three ax
 transposed ones in four groups took 2.5, 2.0 and 5.7 ms for 6, 14 and 8 GFLOP (L1-72, 73, 75); their phases, ordinary ones, ran at 4 to 21 TFLOPS.
 Sums of 315 terms (L1-60) took `direct_convolution` 8.5 ms for 139 GFLOP. cuDNN in float16, over three axes, of three channels made eight: 2.7 and
 3.7 ms for 105 and 371 GFLOP (L1-54, 60); over two, of an image's three (L1-50 and AlexNet), 1.0 and 4.0 for 144 and 576.
-Transposed of 3 channels: L2-60 and 89, of 5.4 GFLOP, took torch.compile 4.4 and 4.1 ms, most of it there. `implicit_convolution`: what is left of its kernels' times (results/implicit_convolution_h200)
+Transposed of 3 channels: L2-60 and 89, of 5.4 GFLOP, took torch.compile 4.4 and 4.1 ms, most of it there.
+`implicit_convolution`: what is left of its kernels' times (results/implicit_convolution_h200)
 without their bytes, which hardly overlap the products: L2-1 0.79 ms, L1-62 0.91, L1-63 4.5, 512 channels to 512 0.23. "pointwise tf32" ran at 267
 (results/convolution_ends_h200). "rows" (of an image, with zeros): L1-66 and 60, 0.89 and 0.87 ms with 0.13 and
 0.26 for bytes and the cut, made 139 and 340, and 47 and 50 in float32; with strides they are predicted (45 was measured while an odd number of places
