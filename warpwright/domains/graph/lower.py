@@ -193,7 +193,12 @@ def _class(ir: GraphIR, original: Original, call: str) -> list[str]:
     lines += ["class ModelNew(Model):", f'    """{template.MODEL_DOC}"""', ""]
     if not original.part and not original.after:
         lines += [*constructor(original), "        self._built = _Watch.form(self)", ""]
-    return [*lines, *template.forward(len(ir.call), _is_nested(ir.call), call, chained=bool(original.after))]
+    return [*lines, *template.forward(len(ir.call), _is_nested(ir.call), call, chained=bool(original.after), name=_held_as(original))]
+
+
+def _held_as(original: Original) -> str:
+    """Return the name under which a model holds what is kept of it for this program."""
+    return f"_watch_{original.after}" if original.after else "_watch"
 
 
 def constructor(original: Original) -> list[str]:
@@ -215,7 +220,7 @@ def _table(ir: GraphIR, original: Original, forms: Mapping[str, Any] | None, rea
     lines += ["    ),", '    "state": {' if forms is not None else '    "state": None,']
     if forms is not None:
         lines += [f'        {path!r}: {straight.tuple_text(map(repr, form))},' for path, form in forms.items()] + ["    },"]
-    lines += [f'    "watch": "_watch_{original.after}",'] if original.after else []
+    lines += [f'    "watch": "{_held_as(original)}",'] if original.after else []
     lines += [f'    "reads": {None if reads is None else straight.tuple_text(map(repr, reads))},']
     lines += [f'    "folded": {straight.tuple_text(map(repr, folded))},']
     lines += [f'    "gradients": {autograd.verified_gradients(ir)},'] if ir.training is not None else []

@@ -59,25 +59,29 @@ def _binds_other(text: str, name: str) -> bool:
     return False
 
 
-def forward(count: int, nested: bool, call: str, chained: bool = False) -> list[str]:
+def forward(count: int, nested: bool, call: str, chained: bool = False, name: str = "_watch") -> list[str]:
     """Return the method `forward`: `call` where it is the faster one's turn, with `leaves` and `watch` at hand.
 
-    `chained`: another program is the next in turn, and the last one says why none fits.
+    `chained`: another program is the next in turn, and the last one says why none fits. `name`: under which the model holds its `watch`.
     """
     arranged = f"_arranged(Model.forward, args, kwargs, {count})"
-    flat = f"None if (given := {arranged}) is None else torch.utils._pytree.tree_leaves(given)" if nested else arranged
+    flat = [f"        leaves = args if len(args) == {count} and not kwargs else {arranged}"]
+    if nested:
+        flat = [f"        leaves = None if (given := {arranged}) is None else torch.utils._pytree.tree_leaves(given)"]
     return [
         "    @_functools.wraps(Model.forward)",
         "    def forward(self, *args, **kwargs):",
         "        if torch.compiler.is_compiling():",
         "            return super().forward(*args, **kwargs)",
-        f"        leaves = {flat}",
-        *(["        if not _Watch.shaped(leaves, VERIFIED):", "            return super().forward(*args, **kwargs)"] if chained else []),
-        "        watch = _Watch.of(self, VERIFIED)",
-        "        misfit = watch.misfit(leaves)",
-        "        if misfit is not None:",
-        *([] if chained else ["            watch.tell(*misfit)"]),
-        "            return super().forward(*args, **kwargs)",
+        *flat,
+        f'        watch = _Watch.usual(self, "{name}", leaves)',
+        "        if watch is None:",
+        *(["            if not _Watch.shaped(leaves, VERIFIED):", "                return super().forward(*args, **kwargs)"] if chained else []),
+        "            watch = _Watch.of(self, VERIFIED)",
+        "            misfit = watch.misfit(leaves)",
+        "            if misfit is not None:",
+        *([] if chained else ["                watch.tell(*misfit)"]),
+        "                return super().forward(*args, **kwargs)",
         f"        return {call}",
         "",
     ]
