@@ -22,11 +22,11 @@ GUARD = 5.5e-6
 OPERATOR, PRODUCT, CONVOLUTION = 9e-6, 22e-6, 24e-6
 """Of torch: one kernel, and a library's call, which chooses an algorithm each time. A convolution by the ratio of times below 0.05 ms
 (results/cuda_l1_beside_h200: L1-76 0.032, L1-24 0.012)."""
-KERNEL, PLAN = 12e-6, 8.2e-6
-"""Of ours: launched from Python, and any number of them by a plan."""
-TRITON = 35e-6
-"""One of ours that Triton launches: four, of a convolution and the pass that cuts x, took 0.14 ms whatever the GPU's part (64 x 256 x 14^2 in
-results/implicit_convolution_h200), and the twelve of KernelBench's 3:8 0.73 to 0.93."""
+KERNEL, PLAN, FUSED_PRODUCT = 12e-6, 8.2e-6, 66e-6
+"""Of ours: launched from Python, any number of them by a plan, and by Triton with three descriptors of tensors (results/fused_product_h200)."""
+TRITON = 25e-6
+"""One of ours that Triton launches without such: the four of a convolution and of the pass that cuts x took 0.09 to 0.14 ms whatever the GPU's part
+(31^2 and 14^2 places in results/implicit_convolution_h200), and KernelBench's 3:8, which has twelve, 0.73 to 0.93."""
 RECORDED, COPIED = 8.5e-6, 1.2e-6
 """A CUDA graph with its copies, and each new result. By their parts (the driver's launch 4 us, the looks at the state and at the stream): not timed
 yet."""
@@ -55,6 +55,11 @@ def call_seconds(node: fx.Node, launched: float) -> float:
         return PLAN
     if isinstance(node.target, CudaKernel):
         return KERNEL
+    name = getattr(node.target, "__name__", "")
+    if name.startswith("fused_product_"):
+        return FUSED_PRODUCT
+    if name == "view_product":
+        return PRODUCT * launched
     if isinstance(node.target, FromFile):
         return TRITON * launched
     first = PRODUCT if is_op(node, *_PRODUCTS) else CONVOLUTION if convolution_of(node) is not None else OPERATOR
