@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.models.small_configs import RULES, NotMade, Sizes, candidates
+from benchmarks.models.small_configs import RULES, NotMade, Sizes, candidates, numbers
 
 MOST = 300_000_000
 """Parameters: four processes keep each model three times, in float64 too."""
@@ -20,6 +20,7 @@ FEWER = (None, 12, 8, 6, 4, 2)
 """Layers."""
 LAYERS = RULES[4][0]
 EXPERTS, WORDS = r"(.*_)?num_(local_|routed_)?experts|n_routed_experts|moe_num_experts", r"vocab_size(_per_layer_input)?"
+POSITIONS = ("max_position_embeddings", "n_positions", "max_source_positions", "max_target_positions")
 LENGTHS, SIDE = (512, 256, 64, 16), 224
 LIGHT, LIGHT_BATCH, BATCH = 50_000_000, 16, 4
 """A model of fewer parameters than LIGHT is given 16 texts or images at once, a larger one 4."""
@@ -83,14 +84,8 @@ def sets(model: Any) -> Iterator[Mapping[str, torch.Tensor]]:
     side = getattr(vision, "image_size", SIDE) or SIDE
     light = sum(parameter.numel() for parameter in model.parameters()) < LIGHT
     batch = 1 if max(side if isinstance(side, (list, tuple)) else [side]) > 384 else LIGHT_BATCH if light else BATCH
-    words = min([32_000, *_vocabularies(model.config.to_dict())])
-    for length in LENGTHS:
+    config = model.config.to_dict()
+    words = min([32_000, *numbers(config, "vocab_size")])
+    longest = min([LENGTHS[0], *numbers(config, *POSITIONS)])
+    for length in [length for length in LENGTHS if length <= longest] or [longest]:
         yield from candidates(model, Sizes(batch, length, words, (3000, 1024), 64_000, SIDE))
-
-
-def _vocabularies(config: Mapping[str, Any]) -> Iterator[int]:
-    for name, value in config.items():
-        if isinstance(value, Mapping):
-            yield from _vocabularies(value)
-        elif name == "vocab_size" and value:
-            yield value

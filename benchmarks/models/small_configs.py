@@ -145,7 +145,8 @@ def candidates(model: Any, sizes: Sizes = Sizes()) -> Iterator[dict[str, torch.T
     config = model.config
     text, vision = getattr(config, "text_config", config), getattr(config, "vision_config", config)
     size = getattr(vision, "image_size", sizes.side) or sizes.side
-    size = size[0] if isinstance(size, (list, tuple)) else size
+    oblong = tuple(size) if isinstance(size, (list, tuple)) else ()
+    size = oblong[0] if oblong else size
     channels = getattr(vision, "num_channels", 3)
     ids = torch.randint(5, min(getattr(text, "vocab_size", most) or most, most) - 1, (batch, length))
     mask = torch.ones_like(ids)
@@ -157,8 +158,10 @@ def candidates(model: Any, sizes: Sizes = Sizes()) -> Iterator[dict[str, torch.T
     bins = getattr(config, "num_mel_bins", None) or getattr(config, "feature_size", None) or 80
     first, last = sizes.frames[0], sizes.frames[-1]
     heard = [torch.randn(batch, *shape) for shape in ((bins, first), (first // 2, bins), (first, bins), (last, bins))]
+    heard += [torch.randn(batch, first, one) for one in sorted(set(numbers(config.to_dict(), "num_mel_bins", "feature_size")) - {bins})]
     waves = [torch.randn(batch, *shape) for shape in ((sizes.samples,), (1, sizes.samples), (1024, bins))]
     seen = [torch.randn(batch, channels, side, side) for side in dict.fromkeys([size, 64, 224])] + [torch.randn(1, 4, channels, size, size)]
+    seen += [torch.randn(batch, channels, *oblong)] if len(set(oblong)) == 2 else []
     known = [{"pixel_values": one} for one in seen] if "pixel_values" in names else []
     known += [{key: one} for key in ("input_features",) if key in names for one in heard]
     known += [{key: one} for key in ("input_values",) if key in names for one in waves]
@@ -174,3 +177,12 @@ def candidates(model: Any, sizes: Sizes = Sizes()) -> Iterator[dict[str, torch.T
         yield words
         yield {name: value for name, value in words.items() if name != "token_type_ids"}
         yield {"input_ids": ids}
+
+
+def numbers(config: Mapping[str, Any], *names: str) -> Iterator[int]:
+    """Yield the whole numbers of these names in a configuration and its parts."""
+    for name, value in config.items():
+        if isinstance(value, Mapping):
+            yield from numbers(value, *names)
+        elif name in names and isinstance(value, int) and value > 0:
+            yield value

@@ -329,12 +329,14 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
     if name.startswith("direct_convolution"):
         weight: Any = node.args[1]
         places, terms = math.prod(node.args[5]) * shape(node.args[0])[0], math.prod(shape(weight)[1:])  # type: ignore[arg-type]
-        return "direct long sums" if terms > LONG_SUM else f"direct {node.args[7]}", 2.0 * places * terms * max(shape(weight)[0], OF_A_BLOCK)
+        kind = "direct long sums" if terms > LONG_SUM else f"direct {node.args[7]}"
+        return kind, float(2 * places * terms * max(shape(weight)[0], OF_A_BLOCK))
     if name.startswith("implicit_convolution"):
         cut: Any = node.args[2]
+        block: Any = node.args[12]
         places = math.prod(shape(node.args[0])[2:] if node.args[11] else node.args[9]) * shape(node.args[0])[0]  # type: ignore[arg-type]
         kind = "rows" if shape(cut)[-2] != node.args[6][-1] else "implicit"  # type: ignore[index, arg-type]
-        channels = int(shape(cut)[1] + (-shape(cut)[1] % node.args[12][0] if kind == "rows" else 0))  # type: ignore[index, operator, arg-type]
+        channels = shape(cut)[1] + (-shape(cut)[1] % block[0] if kind == "rows" else 0)
         return f"{kind} {'half' if node.args[5] == 1 else 'float32'}", 2.0 * places * channels * math.prod(shape(cut)[2:])
     if name.startswith("pointwise_convolution"):
         places = math.prod(node.args[5]) * shape(node.args[0])[0]  # type: ignore[arg-type]

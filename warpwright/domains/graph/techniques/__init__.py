@@ -41,6 +41,7 @@ REWRITES: tuple[Any, ...] = (
     *einsum.TECHNIQUES,
     *diagonal.TECHNIQUES,
     *library.TECHNIQUES,
+    *attention.REWRITES,
     *monotone.TECHNIQUES,
     *norm.TECHNIQUES,
     *linear_reduce.TECHNIQUES,
