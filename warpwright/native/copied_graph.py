@@ -82,7 +82,7 @@ class _CopiedGraph:
         self.graph, self.ready, self.context = _c.c_uint64(), _c.c_uint64(), _c.c_void_p()
         self.places = [(t.data_ptr(), t.nbytes) for t in (*inputs, *results)]
         self.count, self.index = len(inputs), (*inputs, *results)[0].get_device()
-        self.forms = [(t.size(), t.stride(), t.dtype) for t in results]
+        self.forms = [(tuple(t.size()), t.stride(), t.dtype) for t in results]  # torch's function takes no class of tuples
         self.seen, self.copies, self.nodes = [], [], []
 
     def __call__(self, inputs):
