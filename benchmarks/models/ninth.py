@@ -2,7 +2,8 @@
 
     python -m benchmarks.third_party --ninth --budget "75s, 2 proposals, until faster" --device cuda --baselines eager,compile,cuda_graph --jobs 5 ...
 
-First every model once, one half in float32 and the other in bfloat16 (NAME_bf16; 5 opened, 7 put aside); then those in float32 that were in bfloat16. The order spreads kinds and halves, so that a run that ends early has some of each.
+First every model once, one half in float32 and the other in bfloat16 (NAME_bf16; 5 opened, 7 put aside); then those in float32 that were in
+bfloat16. The order spreads kinds and halves, so that a run that ends early has some of each.
 """
 
 from __future__ import annotations
