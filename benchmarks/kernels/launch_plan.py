@@ -4,9 +4,9 @@
 
 A row a program in OUT/rows.jsonl: for each way of running it the microseconds of the host in calls back to back on a quick core, with an idle GPU
 before them (BURST calls, so that the queue is never full), and from an idle GPU to an idle GPU, medians of many and the least. "optimized" is the
-plan without the checks before a call, "one by one" the same without a graph of its kernels, "one empty kernel" a launch of nothing. A row more says of what
-a plan's time consists. `right`: streams, threads, changed weights, a caller's CUDA graph, results that are kept, all compared with eager and float64.
---dry: on the CPU, with translated kernels and no times.
+plan without the checks before a call, "one by one" the same without a graph of its kernels, "one empty kernel" a launch of nothing. A row more says
+of what a plan's time consists. `right`: streams, threads, changed weights, a caller's CUDA graph, results that are kept, all compared with eager and
+float64. --dry: on the CPU, with translated kernels and no times.
 """
 
 from __future__ import annotations

@@ -111,6 +111,24 @@ def test_last_slices_follow_and_are_not_written_twice(kernels: dict[str, Any], w
     assert (a.digits[4] == 1).all()
 
 
+def test_last_slices_are_written_for_tiles_that_are_not_left_out(kernels: dict[str, Any], warps: int) -> None:
+    """Of rows whose few elements need them, but for those that meet zeros alone."""
+    draw = np.random.default_rng(10)
+    x, y = np.zeros((384, 256), np.float32), np.zeros((256, 256), np.float32)
+    x[:128, :4], x[128:256, 128:132], x[256:, 128:] = draw.random((128, 4)), draw.random((128, 4)), draw.random((128, 128))
+    y[:, 128:] = draw.standard_normal((256, 128))
+    a, b = Sliced(x), Sliced(y)
+    kernels["slice_rows"][-(-384 // (8 // warps)) + -(-256 // (8 // warps)), 256](a.record, b.record, 256)
+    kernels["summarise"][2, 256](a.record, b.record)
+    kernels["slice_more"][24 + 16, 256](a.record, b.record, 256, 0)
+    left, right = int8_reference.cut(x), int8_reference.cut(y)
+    levels = np.array([[int8_reference.tile_level(p, q, 256) for q in right.blocks] for p in left.blocks])
+    met = (left.chunks[:, None] & right.chunks[None]).any(2)
+    assert levels[0].min() > 3 and not met[0].any() and met[1:].all()
+    for side, needed in ((a, (met & (levels > 3)).any(1)), (b, (met & (levels > 3)).any(0))):
+        np.testing.assert_array_equal(side.part("done", "norms", np.int32), np.repeat(needed, 8))
+
+
 def test_rows_with_inf_and_nan_are_plain_sums(kernels: dict[str, Any], warps: int) -> None:
     a, b = Sliced(rows_of(40, 33, 6)), Sliced(np.random.default_rng(7).standard_normal((35, 33)).astype(np.float32))
     kernels["slice_rows"][-(-40 // (8 // warps)) + -(-35 // (8 // warps)), 256](a.record, b.record, 33)

@@ -1,9 +1,9 @@
 """How a generated file launches several CUDA kernels by one native call: a loop in C over a table, called by ctypes.
 
-Two launches or more are recorded as a CUDA graph at the first call: one launch of that costs a host less than three of kernels. At each call the
-nodes whose pointers differ from the last call's are given the new ones; torch's allocator as a rule gives the same memory again, and then there are
-none. Nothing of a call is kept but these numbers. Where that cannot be (a caller records a graph of his own, another thread is in the same plan, the
-driver does not know a function, something fails) the kernels are launched one by one.
+Two launches or more, or one of a small kernel, are recorded as a CUDA graph at the first call: one launch of that costs a host less than one of a
+kernel. At each call the nodes whose pointers differ from the last call's are given the new ones; torch's allocator as a rule gives the same memory
+again, and then there are none. Nothing of a call is kept but these numbers. Where that cannot be (a caller records a graph of his own, another thread
+is in the same plan, the driver does not know a function, something fails) the kernels are launched one by one.
 
 The C text is the same for every program, so that a machine compiles it once (0.1 s, any C compiler, no header of CUDA's); without a compiler the
 file says so and launches kernel by kernel from Python.
@@ -196,9 +196,10 @@ def _native_launch():
 class _LaunchPlan:
     """Kernels that are launched by one native call. Safe in several threads: one that comes while another launches goes kernel by kernel."""
 
-    def __init__(self, kernels, pointers, steps):
-        """`steps`: of each the kernel's name ("": set memory to zero), the bytes to set, and its pointers as (which of a call's, offset in bytes)."""
-        self.kernels, self.steps, self.pack = kernels, steps, _struct.Struct(f"{pointers}Q").pack
+    def __init__(self, kernels, pointers, steps, small=False):
+        """`steps`: of each the kernel's name ("": set memory to zero), the bytes to set, and its pointers as (which of a call's, offset in bytes).
+        `small`: one step alone is a graph, too."""
+        self.small, self.kernels, self.steps, self.pack = small, kernels, steps, _struct.Struct(f"{pointers}Q").pack
         self.lock, self.tables, self.run, self.kept = _threads.Lock(), {}, _native_launch, []  # run: until there is a table
 
     def of(self, tensor):
@@ -222,7 +223,7 @@ class _LaunchPlan:
     def written(self, index):
         """Return the table's address and the GPU's index."""
         functions, kernels = self.kernels.handles(index)
-        graphs = getattr(self.kernels, "graphs", lambda: ())() if len(self.steps) > 1 else ()
+        graphs = getattr(self.kernels, "graphs", lambda: ())() if self.small or len(self.steps) > 1 else ()
         driver = (_c.c_void_p * len(graphs))(*graphs)
         state = (_c.c_uint64 * (3 + len(self.steps) + sum(len(pointers) for *_, pointers in self.steps)))()
         self.kept += [driver, state]

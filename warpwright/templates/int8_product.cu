@@ -378,10 +378,8 @@ extern "C" __global__ void __launch_bounds__(128 * (1 + CONSUMERS), 1)
                 clear(c);
             }
             for (int step = 0; step < steps; ++step) high_step(c, ring, rows, first, step > 0, lane);
-            if (steps > 0) {
-                wait_products<0>();
-                release_slots(ring, first, 3, lane);
-            }
+            wait_products<0>();  // whatever `steps` is: where it were conditional, ptxas would serialise all products
+            if (steps > 0) release_slots(ring, first, 3, lane);
             Peaks peaks;
             store(c, place, a_inverse, b_inverse + (tile.b_row - tile.column), level > 3, peaks);
             const bool suspect = steps > 0 && is_suspect(peaks, place, {a_norms, b_norms, b_floors}, tile.b_row, k, lane);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import sys
 import types
@@ -25,7 +26,7 @@ class Model(nn.Module):
     def __init__(self):
         super().__init__()
         self.one, self.norm, self.two = nn.Linear(8, 8), nn.BatchNorm1d(8), nn.Linear(8, 8, bias=False)
-        self.two.weight = self.one.weight
+        self.two.weight, self.number = self.one.weight, 3
 
     def forward(self, x):
         return self.two(torch.relu(self.norm(self.one(x))))
@@ -112,7 +113,57 @@ def test_the_answer_is_that_of_a_first_look(change: str, gradients: bool) -> Non
         of_model(model)
         given = (of_input(x),)
         fresh = names["_Watch"](model, names["VERIFIED"])
+        at_once = names["_Watch"].usual(model, "_watch", given)
+        assert (at_once is watch) is (fresh.misfit(given) is None) or change == "a parameter"
         assert (watch.misfit(given) or ("",))[0] == (fresh.misfit(given) or ("",))[0]
+
+
+BUILT: dict[str, Callable[[nn.Module], Any]] = {
+    "another eps": lambda m: setattr(m.norm, "eps", 0.5),
+    "another number": lambda m: setattr(m, "number", 4),
+    "an attribute more": lambda m: setattr(m.one, "more", 1),
+    "another part": lambda m: setattr(m, "one", nn.Linear(8, 8)),
+    "a part more": lambda m: m.add_module("three", nn.Linear(8, 8)),
+    "a part in training": lambda m: m.norm.train(),
+    "a global hook": lambda m: GLOBAL.append(nn.modules.module.register_module_forward_hook(lambda *_: None)),
+    "an attribute less": lambda m: delattr(m, "number"),
+    "a parameter less": lambda m: delattr(m.one, "bias"),
+}
+GLOBAL: list[Any] = []
+
+
+@pytest.mark.parametrize("change", BUILT)
+def test_a_call_is_accepted_at_once_only_by_the_model_as_it_was(change: str) -> None:
+    names, model = program()
+    model.eval()
+    x, usual = torch.rand(4, 8), names["_Watch"].usual
+    with torch.no_grad():
+        assert usual(model, "_watch", (x,)) is None
+        model(x)
+        watch = usual(model, "_watch", (x,))
+        assert watch is not None and watch is names["_Watch"].of(model, names["VERIFIED"])
+        assert usual(copy.deepcopy(model), "_watch", (x,)) is None and usual(model, "_watch", (x, x)) is None and usual(model, "_watch", None) is None
+        with torch.enable_grad():
+            assert usual(model, "_watch", (x,)) is None
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            assert usual(model, "_watch", (x,)) is None
+        assert usual(model, "_watch", (x + 1,)) is watch
+        BUILT[change](model)
+        try:
+            assert usual(model, "_watch", (x,)) is None
+        finally:
+            while GLOBAL:
+                GLOBAL.pop().remove()
+
+
+def test_calls_alike_ask_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    names, model = program()
+    model.eval()
+    with torch.no_grad():
+        model(torch.rand(4, 8))
+        for name in ("of", "misfit"):
+            monkeypatch.setattr(names["_Watch"], name, lambda *_: pytest.fail("it was accepted at once"))
+        model(torch.rand(4, 8))
 
 
 def test_inference_mode_autocast_and_transforms_are_looked_at() -> None:

@@ -132,12 +132,16 @@ class Ended(nn.Module):
         return torch.tanh(F.gelu(self.layer(x))) * 0.5 + x
 
 
+def space_of(model: nn.Module, x: torch.Tensor) -> Space[GraphIR]:
+    """Return what may be done with a model on a GPU."""
+    ir, techniques = captured(model, x), (FuseCuda(), LaunchPlan(), *schedule.TECHNIQUES, *schedule.CUDA_TECHNIQUES)
+    baselines = frozenset({"eager", "compile", "compile_max_autotune", "cuda_graph"})
+    return Space(ir, techniques, _no_text, baselines, estimate=lambda one: cost_model.seconds(one, "cuda"))
+
+
 def proposed(model: nn.Module, x: torch.Tensor, count: int = 2) -> list[list[str]]:
     """Return the techniques of the first proposals."""
-    ir, techniques = captured(model, x), (FuseCuda(), LaunchPlan(), *schedule.TECHNIQUES, *schedule.CUDA_TECHNIQUES)
-    baselines = frozenset({"eager", "compile", "cuda_graph"})
-    space = Space(ir, techniques, _no_text, baselines, estimate=lambda one: cost_model.seconds(one, "cuda"))
-    search, found = ladder.search(space, Random(0), count), list[list[str]]()
+    search, found = ladder.search(space_of(model, x), Random(0), count), list[list[str]]()
     batch = next(search)
     while len(found) < count:
         found += [[action.technique for action in recipe] for recipe in batch]
@@ -158,6 +162,15 @@ def test_what_a_host_takes_decides_where_the_gpu_takes_less() -> None:
 def test_of_the_first_two_one_costs_the_host_least_and_one_the_gpu() -> None:
     assert proposed(Ended(64), torch.empty(64, 64)) == [["fuse_cuda", "cuda_graph"], ["fuse_cuda", "launch_plan"]]
     assert proposed(Chain(), torch.empty(64, 64)) == [["fuse_cuda", "launch_plan"], ["fuse_cuda", "cuda_graph"]]
+
+
+def test_a_library_call_alone_is_recorded_though_a_baseline_is_too() -> None:
+    """Where the host decides; not a large one, which the baseline does as well."""
+    model = nn.ConvTranspose1d(8, 8, 3)
+    assert proposed(model, torch.empty(2, 8, 32), 1) == [["cuda_graph"]]
+    moves = [Moves(space_of(nn.ConvTranspose1d(64, 64, 3), torch.empty(64, 64, width))) for width in (16, 8192)]
+    assert [Action("cuda_graph") in [recipe[-1] for recipe in one.additions(())] for one in moves] == [True, False]
+    assert not any(recipe[-1].technique == "compile" for one in moves for recipe in one.additions(()))
 
 
 def test_a_graph_of_views_still_takes_time() -> None:

@@ -25,6 +25,7 @@ from tests.domains.graph.techniques.exactness import captured
 from tests.domains.graph.test_cpp import TEXT
 from warpwright.base import Action
 from warpwright.domains.graph.cost_model import seconds
+from warpwright.domains.graph.cuda import launches
 from warpwright.domains.graph.cuda.launches import Launches
 from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import GraphIR
@@ -312,13 +313,16 @@ def test_what_cannot_be_recorded_is_launched_one_by_one() -> None:
     assert made.driver.failures == [999]
 
 
-def test_one_kernel_is_no_graph() -> None:
+@pytest.mark.parametrize("small", [True, False])
+def test_one_kernel_is_a_graph_where_it_is_small(small: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launches, "SMALL_BYTES", 2 * 48 * 64 * 4 + 64 * 4 if small else 2 * 48 * 64 * 4)
     x = torch.randn(48, 64)
     names, made = program(planned(lambda model, x: torch.softmax(x * model.w, 1), x))
     made.recording = True
     torch.manual_seed(0)
-    names["optimized"](x, Of(chain).w.detach())
-    assert made.driver.told == [] and len(made.told) == 1
+    for _ in range(2):
+        torch.testing.assert_close(names["optimized"](x, w := Of(chain).w.detach()), torch.softmax(x * w, 1))
+    assert made.driver.told.count("launched") == (2 if small else 0) and made.driver.told.count("recorded") == small and len(made.told) == 2
 
 
 def test_the_nodes_are_laid_out_as_the_drivers_header_says(tmp_path: Any) -> None:

@@ -444,3 +444,30 @@ def get_init_inputs():
 def test_parts_may_have_names_that_are_no_identifiers(tmp_path):
     space = graph.space(models.task(tmp_path, NAMED))
     load(space.candidate([]))["self_test"](seeds=1)
+
+
+NORMED = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norms = nn.Sequential(*[nn.BatchNorm1d(4) for _ in range(5)])
+
+    def forward(self, x):
+        return self.norms(x)
+
+def get_inputs():
+    return [torch.rand(8, 4)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_a_recorded_call_looks_its_state_up_once(tmp_path: Path) -> None:
+    """Each tensor that a program writes was looked up among all of them, in each call: 315 times 630 of ResNet101's took a host 9.5 ms."""
+    source = graph.space(models.task(tmp_path, NORMED), "cuda").candidate([Action("cuda_graph")]).source.text
+    [call] = [line for line in source.splitlines() if "watch.recorded_as(_Recorded)(" in line]
+    assert call.count("watch.reads()") == 1 and call.rstrip(")").endswith(", (10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24")

@@ -99,3 +99,66 @@ def test_kernels_keep_their_constants(case: str, monkeypatch: pytest.MonkeyPatch
     with recorded(record):
         call(hopper.names_of("import torch\n" + kernels.text(file), tmp_path), lambda *sizes: torch.empty(sizes, device="meta"))
     assert record.launches and not any(launch.problems for launch in record.launches)
+
+
+class _Compiled:
+    """What Triton returns of a launch: it launches again."""
+
+    asm: dict[str, bytes] = {}  # noqa: RUF012
+
+    def __init__(self) -> None:
+        self.again: list[tuple[Any, ...]] = []
+
+    def __getitem__(self, grid: tuple[int, ...]) -> Any:
+        return lambda *args: self.again.append((grid, args))
+
+
+class _Kernel:
+    """A Triton kernel that notes for which arguments it was asked to compile."""
+
+    def __init__(self, interpreted: bool = False) -> None:
+        self.interpreted, self.made = interpreted, list[tuple[Any, _Compiled]]()
+
+    def __getitem__(self, grid: tuple[int, ...]) -> Any:
+        def launch(*args: Any, **options: int) -> _Compiled | None:
+            self.made.append(((grid, args, options), _Compiled()))
+            return None if self.interpreted else self.made[-1][1]
+
+        return launch
+
+
+def test_what_triton_works_out_for_a_launch_is_kept(sound: dict[str, Any]) -> None:
+    kernel, launched, x = _Kernel(), sound["_launched"], torch.empty(64)
+    launched(kernel, (5,), (x, 64, True), 4, 2)
+    assert [said for said, _ in kernel.made] == [((5,), (x, 64, True), {"num_warps": 4, "num_stages": 2})]
+    other = torch.empty(64)
+    launched(kernel, (7, 2), (other, 64, True), 4, 2)  # another tensor of the kind, and another grid
+    [(_, compiled)] = kernel.made
+    [(grid, args)] = compiled.again
+    assert grid == (7, 2, 1) and args[0] is other and args[1:] == (64, True)
+
+
+def test_a_launch_of_another_kind_is_compiled_anew(sound: dict[str, Any]) -> None:
+    """Whatever Triton compiles for: types, addresses, numbers and flags, blocks of descriptors, warps and stages."""
+    launched, x = sound["_launched"], torch.empty(64)
+    descriptor = SimpleNamespace(base=x, block_shape=[8, 16])
+    kinds: list[tuple[Any, ...]] = [
+        (x, 1, 4, 2), (x.half(), 1, 4, 2), (x[1:], 1, 4, 2), (x, 2, 4, 2), (x, True, 4, 2), (x, 1.0, 4, 2), (x, None, 4, 2), (x, 1, 8, 2),
+        (x, 1, 4, 3),
+        (descriptor, 1, 4, 2), (SimpleNamespace(base=x, block_shape=[16, 8]), 1, 4, 2),
+        (SimpleNamespace(base=x.half(), block_shape=[8, 16]), 1, 4, 2),
+    ]  # fmt: skip
+    kernel = _Kernel()
+    for _ in range(2):
+        for first, second, warps, stages in kinds:
+            launched(kernel, (1,), (first, second), warps, stages)
+    assert len(kernel.made) == len(kinds) and all(len(compiled.again) == 1 for _, compiled in kernel.made)
+    launched(_Kernel(), (1,), (x, 1), 4, 2)
+    assert all(len(compiled.again) == 1 for _, compiled in kernel.made), "another kernel"
+
+
+def test_nothing_is_kept_of_the_interpreter(sound: dict[str, Any]) -> None:
+    kernel, x = _Kernel(interpreted=True), torch.empty(64)
+    for _ in range(2):
+        sound["_launched"](kernel, (1,), (x,), 4)
+    assert len(kernel.made) == 2 and kernel.made[0][0][2] == {"num_warps": 4, "num_stages": 3}

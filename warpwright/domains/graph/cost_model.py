@@ -111,10 +111,9 @@ PLANNED_CALL, PLANNED_LAUNCH = 0.25, 0.32
 """Calls of a kernel from Python that a plan's call takes, and each of its launches: 1, 3 and 6 kernels took 0.6, 1.3 and 2.1 times what one from
 Python does (results/launch_plan_h200)."""
 FUSED_PRODUCT_LAUNCH = 2.0
-"""Launches that one of `fused_product` counts as. Triton's takes a host 66 us there, with three descriptors of tensors (results/fused_product_h200),
-and 0.12 ms where others were busy: a product of 0.012 ms took 0.24 ms by it, and 0.12 as a call of the library's in a launch plan (2:98); layers of
-0.4 ms 0.65 and 0.48 (3:1). Beside a product of 0.2 ms it shows in part. With this and WORTH_A_STEP of the ladder the kernel comes first where its
-result is the program's (0.72 to 0.98 of the time without it), and not where a norm or a softmax reads that after it (0.91 to 1.4)."""
+"""Launches that one of `fused_product` counts as beside a product that takes longer than the host. With that and WORTH_A_STEP of the ladder it
+comes first where its result is the program's (0.72 to 0.98 of the time without it on an H200), not where a norm or a softmax reads that after it
+(0.91 to 1.4)."""
 SPLIT_PASSES = 7.0
 """Times that an operand of tf32x3 is read or written while it is split in two."""
 GAP = 0.2
@@ -330,12 +329,14 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
     if name.startswith("direct_convolution"):
         weight: Any = node.args[1]
         places, terms = math.prod(node.args[5]) * shape(node.args[0])[0], math.prod(shape(weight)[1:])  # type: ignore[arg-type]
-        return "direct long sums" if terms > LONG_SUM else f"direct {node.args[7]}", 2.0 * places * terms * max(shape(weight)[0], OF_A_BLOCK)
+        kind = "direct long sums" if terms > LONG_SUM else f"direct {node.args[7]}"
+        return kind, float(2 * places * terms * max(shape(weight)[0], OF_A_BLOCK))
     if name.startswith("implicit_convolution"):
         cut: Any = node.args[2]
+        block: Any = node.args[12]
         places = math.prod(shape(node.args[0])[2:] if node.args[11] else node.args[9]) * shape(node.args[0])[0]  # type: ignore[arg-type]
         kind = "rows" if shape(cut)[-2] != node.args[6][-1] else "implicit"  # type: ignore[index, arg-type]
-        channels = shape(cut)[1] + (-shape(cut)[1] % node.args[12][0] if kind == "rows" else 0)  # type: ignore[index, operator]
+        channels = shape(cut)[1] + (-shape(cut)[1] % block[0] if kind == "rows" else 0)
         return f"{kind} {'half' if node.args[5] == 1 else 'float32'}", 2.0 * places * channels * math.prod(shape(cut)[2:])
     if name.startswith("pointwise_convolution"):
         places = math.prod(node.args[5]) * shape(node.args[0])[0]  # type: ignore[arg-type]

@@ -21,8 +21,8 @@ GUARD = 5.5e-6
 OPERATOR, PRODUCT, CONVOLUTION = 9e-6, 22e-6, 24e-6
 """Of torch: one kernel, and a library's call, which chooses an algorithm each time. A convolution by the ratio of times below 0.05 ms
 (results/cuda_l1_beside_h200: L1-76 0.032, L1-24 0.012)."""
-KERNEL, PLAN = 12e-6, 8.2e-6
-"""Of ours: launched from Python, and any number of them by a plan."""
+KERNEL, PLAN, FUSED_PRODUCT = 12e-6, 8.2e-6, 66e-6
+"""Of ours: launched from Python, any number of them by a plan, and by Triton with three descriptors of tensors (results/fused_product_h200)."""
 RECORDED, COPIED = 8.5e-6, 1.2e-6
 """A CUDA graph with its copies, and each new result. By their parts (the driver's launch 4 us, the looks at the state and at the stream): not timed
 yet."""
@@ -51,5 +51,10 @@ def call_seconds(node: fx.Node, launched: float) -> float:
         return PLAN
     if isinstance(node.target, CudaKernel):
         return KERNEL
+    name = getattr(node.target, "__name__", "")
+    if name.startswith("fused_product_"):
+        return FUSED_PRODUCT
+    if name == "view_product":
+        return PRODUCT * launched
     first = PRODUCT if is_op(node, *_PRODUCTS) else CONVOLUTION if convolution_of(node) is not None else OPERATOR
     return first + OPERATOR * (launched - 1)

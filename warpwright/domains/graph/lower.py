@@ -159,7 +159,7 @@ def _model_class(ir: GraphIR, original: Original, constants: straight.Function |
     call = f"optimized({', '.join(['*leaves', *([values[1:-1].rstrip(',')] if state or folded else [])])})"
     if ir.scheduled("cuda_graph") is not None:
         writes = {target for node in ir.graph.nodes for target in written(node)}
-        changed = straight.tuple_text(f"watch.reads()[{i}]" for i, node in enumerate(state) if node in writes)
+        changed = straight.tuple_text(str(i) for i, node in enumerate(state) if node in writes)  # looked up where it is recorded, not in each call
         call = f"watch.recorded_as(_Recorded)(optimized, leaves, {values}, {changed})"
     if straight.is_flat(ir):
         call = f"nested(*{call})"
@@ -182,7 +182,7 @@ def _unreadable_class(ir: GraphIR, original: Original) -> list[str]:
         count = len(ir.inputs)
         call = (
             f"watch.recorded_as(_Recorded)(lambda *given: {function}(self, *given[:{count}]), leaves, watch.reads(), "
-            "[t for t in watch.reads() if not isinstance(t, torch.nn.Parameter)])"
+            "[i for i, t in enumerate(watch.reads()) if not isinstance(t, torch.nn.Parameter)])"
         )
     return [*parts, *_table(ir, original, None, None, ()), *_class(ir, original, call), *template.class_tail(folds=False)]
 
@@ -193,7 +193,12 @@ def _class(ir: GraphIR, original: Original, call: str) -> list[str]:
     lines += ["class ModelNew(Model):", f'    """{template.MODEL_DOC}"""', ""]
     if not original.part and not original.after:
         lines += [*constructor(original), "        self._built = _Watch.form(self)", ""]
-    return [*lines, *template.forward(len(ir.call), _is_nested(ir.call), call, chained=bool(original.after))]
+    return [*lines, *template.forward(len(ir.call), _is_nested(ir.call), call, chained=bool(original.after), name=_held_as(original))]
+
+
+def _held_as(original: Original) -> str:
+    """Return the name under which a model holds what is kept of it for this program."""
+    return f"_watch_{original.after}" if original.after else "_watch"
 
 
 def constructor(original: Original) -> list[str]:
@@ -215,7 +220,7 @@ def _table(ir: GraphIR, original: Original, forms: Mapping[str, Any] | None, rea
     lines += ["    ),", '    "state": {' if forms is not None else '    "state": None,']
     if forms is not None:
         lines += [f'        {path!r}: {straight.tuple_text(map(repr, form))},' for path, form in forms.items()] + ["    },"]
-    lines += [f'    "watch": "_watch_{original.after}",'] if original.after else []
+    lines += [f'    "watch": "{_held_as(original)}",'] if original.after else []
     lines += [f'    "reads": {None if reads is None else straight.tuple_text(map(repr, reads))},']
     lines += [f'    "folded": {straight.tuple_text(map(repr, folded))},']
     lines += [f'    "gradients": {autograd.verified_gradients(ir)},'] if ir.training is not None else []

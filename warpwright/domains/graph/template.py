@@ -59,25 +59,29 @@ def _binds_other(text: str, name: str) -> bool:
     return False
 
 
-def forward(count: int, nested: bool, call: str, chained: bool = False) -> list[str]:
+def forward(count: int, nested: bool, call: str, chained: bool = False, name: str = "_watch") -> list[str]:
     """Return the method `forward`: `call` where it is the faster one's turn, with `leaves` and `watch` at hand.
 
-    `chained`: another program is the next in turn, and the last one says why none fits.
+    `chained`: another program is the next in turn, and the last one says why none fits. `name`: under which the model holds its `watch`.
     """
     arranged = f"_arranged(Model.forward, args, kwargs, {count})"
-    flat = f"None if (given := {arranged}) is None else torch.utils._pytree.tree_leaves(given)" if nested else arranged
+    flat = [f"        leaves = args if len(args) == {count} and not kwargs else {arranged}"]
+    if nested:
+        flat = [f"        leaves = None if (given := {arranged}) is None else torch.utils._pytree.tree_leaves(given)"]
     return [
         "    @_functools.wraps(Model.forward)",
         "    def forward(self, *args, **kwargs):",
         "        if torch.compiler.is_compiling():",
         "            return super().forward(*args, **kwargs)",
-        f"        leaves = {flat}",
-        *(["        if not _Watch.shaped(leaves, VERIFIED):", "            return super().forward(*args, **kwargs)"] if chained else []),
-        "        watch = _Watch.of(self, VERIFIED)",
-        "        misfit = watch.misfit(leaves)",
-        "        if misfit is not None:",
-        *([] if chained else ["            watch.tell(*misfit)"]),
-        "            return super().forward(*args, **kwargs)",
+        *flat,
+        f'        watch = _Watch.usual(self, "{name}", leaves)',
+        "        if watch is None:",
+        *(["            if not _Watch.shaped(leaves, VERIFIED):", "                return super().forward(*args, **kwargs)"] if chained else []),
+        "            watch = _Watch.of(self, VERIFIED)",
+        "            misfit = watch.misfit(leaves)",
+        "            if misfit is not None:",
+        *([] if chained else ["                watch.tell(*misfit)"]),
+        "                return super().forward(*args, **kwargs)",
         f"        return {call}",
         "",
     ]
@@ -178,7 +182,7 @@ class _Recorded:
     """A function as a CUDA graph: inputs are copied in, the graph is replayed, results are copied out; where the driver can, by one launch.
 
     Recorded anew when a tensor of the state moves; values written in place are seen by the replay. Calls from several threads or streams
-    take turns.
+    take turns. `written`: places in the state of what the function changes.
     """
 
     def __init__(self):
@@ -220,7 +224,8 @@ class _Recorded:
     def record(self, function, inputs, state, written):
         self.inputs = [t.clone() if isinstance(t, torch.Tensor) else t for t in inputs]
         self.pins = [t.detach() for t in state]  # a pinned address is not given to another tensor
-        saved, drawn = [t.clone() for t in written], torch.cuda.get_rng_state()
+        changed = [state[i] for i in written]
+        saved, drawn = [t.clone() for t in changed], torch.cuda.get_rng_state()
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.no_grad(), torch.cuda.stream(side):
@@ -240,7 +245,7 @@ class _Recorded:
         plain = not random and bool(memory) and self.copies is _cloned and all(map(_as_bytes, (*given, *leaves)))
         driver = _graph_driver() if plain and hasattr(self.graph, "raw_cuda_graph") else None
         self.at_once = _CopiedGraph(driver, self.graph, given, leaves) if driver is not None else None
-        for tensor, value in zip(written, saved):
+        for tensor, value in zip(changed, saved):
             tensor.copy_(value)
 
 

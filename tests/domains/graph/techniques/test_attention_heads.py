@@ -133,9 +133,11 @@ def test_a_mask_that_layers_share_is_looked_at_once(monkeypatch: pytest.MonkeyPa
 
     looked, form = list[Any](), masks._form
     monkeypatch.setattr(masks, "_form", lambda one, sizes: looked.append(one) or form(one, sizes))
+    masks._FORMS.clear()
     ir = captured(Written(body), *drawn(kv=4))
     assert list(FlashHoppers().sites(ir)) == [HOPPER] and len(looked) == 1
     assert [node.args[4] for node in FlashHoppers().apply(ir, HOPPER).graph.nodes if node.target is FLASH_HOPPER] == [True] * 3
+    assert len(looked) == 1, "the graph's copies have the same mask"
 
 
 def test_first_of_all_where_the_librarys_call_is_causal_in_16_bits(tmp_path: Path) -> None:

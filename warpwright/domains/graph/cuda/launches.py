@@ -27,6 +27,9 @@ from warpwright.domains.graph.plan.memory import Memory, arrange, row_major
 from warpwright.domains.graph.text.calls import expression
 from warpwright.native.launch_plan import MOST_POINTERS
 
+SMALL_BYTES = 1 << 24
+"""Up to which one kernel alone is a CUDA graph: 4 us of an H200, so that the host decides, which the native call took 2.7 us for a graph of three
+kernels and 4.9 for one kernel by itself (results/launch_plan_h200, the fourth run); between two graphs a GPU rests about 1 us longer."""
 ALIGNED = 256
 """Bytes: as torch's allocator gives memory out."""
 
@@ -106,6 +109,7 @@ class Launches:
         self.sources = tuple(dict.fromkeys(arg for node in nodes for arg in node.all_input_nodes if arg not in inside))
         self.calls = subgraph(nodes, self.sources, fresh)
         self.count = sum(isinstance(node.target, CudaKernel) for node in nodes)
+        self.small = sum(moved(node) for node in nodes if isinstance(node.target, CudaKernel)) <= SMALL_BYTES
         self.placed = Forms()
         self._memory: dict[Any, Memory | _Slot] = {}
         self._laid: list[tuple[int, tuple[int, ...] | None, bool, bool]] = []
@@ -218,7 +222,7 @@ class Launches:
 
     def _table_text(self) -> str:
         steps = [f"    {step!r}," for step in self.table()]
-        return "\n".join([f"{self.__name__}_table = _LaunchPlan(CUDA_KERNELS, {self.pointers}, (", *steps, "))"])
+        return "\n".join([f"{self.__name__}_table = _LaunchPlan(CUDA_KERNELS, {self.pointers}, (", *steps, "), small=True)" if self.small else "))"])
 
     def _together(self, names: Sequence[str]) -> str:
         lines = [f"def {self.__name__}({', '.join(names)}):", f'    """{self.summary}."""']

@@ -8,7 +8,7 @@ then element by element.
 """
 
 # mypy: ignore-errors
-from warpwright.domains.graph.kernels.sound import _sound  # noqa: I001
+from warpwright.domains.graph.kernels.sound import _launched  # noqa: I001
 
 # --- generated programs hold what follows
 
@@ -128,19 +128,6 @@ def _norm_of_blocks(
         tl.store(variance + at, (of_squares + i * 0).to(tl.float32), mask=i < GROUP)
 
 
-_COMPILED = {}
-
-
-def _launched(kernel, blocks, tensors, numbers, warps, stages):
-    """Launch a Triton kernel, tensors first. What Triton worked out for such arguments is kept: that takes a host as long as a small kernel runs."""
-    key = (kernel, tensors[0].device, warps, stages, *numbers, *(tensor.data_ptr() % 16 for tensor in tensors))
-    compiled = _COMPILED.get(key)
-    if compiled is None:
-        _COMPILED[key] = _sound(kernel[(blocks,)](*tensors, *numbers, num_warps=warps, num_stages=stages))
-    else:
-        compiled[(blocks, 1, 1)](*tensors, *numbers)
-
-
 def norm_of_blocks(statistics, units, per, group, places, rank):
     """Return variance and mean [units, CO, 1, ...] of what blocks have found: statistics [units * blocks, CO, 2], of `places` of `per` each."""
     if statistics.is_cuda and statistics.get_device() != torch.cuda.current_device():
@@ -149,5 +136,5 @@ def norm_of_blocks(statistics, units, per, group, places, rank):
     rows, channels = statistics.shape[:2]
     found = statistics.new_empty((2, units, channels, *[1] * (rank - 2)))
     numbers = (rows // units, per, channels, group, places, 512)
-    _launched(_norm_of_blocks, units * (channels // group), (statistics, found[1], found[0]), numbers, 4, 1)
+    _launched(_norm_of_blocks, (units * (channels // group),), (statistics, found[1], found[0], *numbers), 4, 1)
     return found[0], found[1]

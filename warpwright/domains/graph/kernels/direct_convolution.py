@@ -114,11 +114,10 @@ def direct_convolution(x, weight, bias, stride, padding, places, dilation, preci
         if ci % more == 0 and more * taps <= 128 and ci // more * -(-more * taps // step) <= steps:
             group, steps = more, ci // more * -(-more * taps // step)
     stages = 1 if group * taps > 128 else 3 if deep and not light else 2  # each holds a group's operands in shared memory
-    _sound(_direct_convolution[(triton.cdiv(total, block),)](
+    _launched(_direct_convolution, (triton.cdiv(total, block),), (
         x.contiguous(), weight.contiguous(), weight if bias is None else bias.contiguous(), y, total, 0,
         ci, *sizes, *out, *kernel, *stride, *before, *dilation,
         outer, inner, outer_p, inner_p, axis, op, bias is not None, precision,
         *(q.contiguous() for q in (*operands, *[weight] * 4)[:4]), epilogue, block, group, step,
-        num_warps=warps, num_stages=stages,
-    ))  # fmt: skip
+    ), warps, stages)  # fmt: skip
     return y

@@ -21,7 +21,7 @@ registers spill, and the library is faster.
 """
 
 # mypy: ignore-errors
-from warpwright.domains.graph.kernels.sound import _sound  # noqa: I001
+from warpwright.domains.graph.kernels.sound import _launched  # noqa: I001
 
 # --- generated programs hold what follows
 
@@ -412,10 +412,10 @@ def flash_attention(
         for of, n, wide in ((b * h, blocks * rows, dp), (b * kv, count * keys, dp), (b * kv, count * keys, dvp)):
             high, low = q.new_empty((2, of, n, wide), dtype=torch.float16)
             arrays += [high.view(b, -1, n, wide), low, q.new_empty(of * (blocks if not arrays else count))]
-        _sound(_flash_cut_all[(2 * count * b * kv + blocks * b * h,)](
+        _launched(_flash_cut_all, (2 * count * b * kv + blocks * b * h,), (
             q, k, v, *arrays, *(stride for x in (q, k, v) for stride in x.stride()[:3]), h, kv, nq, nk, blocks, count, count * b * kv,
-            d, dp, dv, dvp, rows, keys, products, num_warps=4,
-        ))  # fmt: skip
+            d, dp, dv, dvp, rows, keys, products,
+        ), 4)  # fmt: skip
     few = b * heads * blocks
     splits = 1
     while not keep and splits < 64 and few * splits < 132 and count // (2 * splits) >= 4:
@@ -425,7 +425,7 @@ def flash_attention(
     of_tiles = (0, 0, 0)
     if tiles is not None:
         of_tiles = (tiles.stride(0) * (tiles.shape[0] > 1), tiles.stride(1) * (tiles.shape[1] > 1), tiles.stride(2))
-    _sound(_flash_attention[(few, splits)](
+    _launched(_flash_attention, (few, splits), (
         *arrays, q if mask is None else mask.view(torch.uint8), q if bias is None else bias, q if slopes is None else slopes,
         q if tiles is None else tiles, y, kept, ends,
         *(stride for x in (arrays[0], arrays[3], arrays[6], y) for stride in x.stride()[:3]),
@@ -434,10 +434,11 @@ def flash_attention(
         float("-inf") if fill is None else max(fill * (1.4426950408889634 if form == "softmax" else 1.0), -3e38),
         d, dp, dv, dvp, h // kv, pack, rows, keys, halves, cut, products, form, causal, window > 0,
         0 if mask is None else 2 if hidden else 1, bias is not None, slopes is not None, tiles is not None, splits, dead,
-        0.0 if q.dtype == torch.bfloat16 else 14.0, stages, nk % keys == 0, keep, num_warps=warps, num_stages=stages,
-    ))  # fmt: skip
+        0.0 if q.dtype == torch.bfloat16 else 14.0, stages, nk % keys == 0, keep,
+    ), warps, stages)  # fmt: skip
     if splits > 1:
-        _sound(_flash_join[(few * rows,)](
-            kept, ends, y, *y.stride()[:3], heads, nq, blocks, dv, dvp, pack, rows, splits, form, causal, dead, num_warps=1))  # fmt: skip
+        _launched(_flash_join, (few * rows,), (
+            kept, ends, y, *y.stride()[:3], heads, nq, blocks, dv, dvp, pack, rows, splits, form, causal, dead,
+        ), 1)  # fmt: skip
     y = y[:, 0] if lead == 3 else y
     return (y, ends) if keep else y

@@ -24,7 +24,7 @@ from warpwright.domains.graph.kernels.flash_attention import (  # noqa: I001
     _flash_cut, _flash_expanded, _flash_fetch, _flash_halves, _flash_product, _flash_seen, flash_attention,
 )  # fmt: skip
 
-from warpwright.domains.graph.kernels.sound import _sound
+from warpwright.domains.graph.kernels.sound import _launched
 
 # --- generated programs hold what follows
 
@@ -203,7 +203,7 @@ def _flash_cut_tiles(x, block, wide, products):
     count = triton.cdiv(n, block)
     high, low = x.new_empty((2, b, h, count * block, wide), dtype=torch.float16)
     factor = x.new_empty(b * h * count)
-    _sound(_flash_cut_tile[(b * h * count,)](x, high, low, factor, *x.stride()[:3], h, n, count, d, wide, block, products, num_warps=4))
+    _launched(_flash_cut_tile, (b * h * count,), (x, high, low, factor, *x.stride()[:3], h, n, count, d, wide, block, products), 4)
     return [high, low, factor]
 
 
@@ -241,7 +241,7 @@ def flash_backward(
     dq, dk, dv_ = (torch.empty(x.shape, dtype=x.dtype, device=x.device) for x in (q, k, v))
     delta = q.new_empty((b, h, nq), dtype=torch.float32)
     parts = triton.cdiv(nq, 32)
-    _sound(_flash_delta[(b * h * parts,)](y, dy, delta, *y.stride()[:3], *dy.stride()[:3], h, nq, parts, dv, dvp, 32, num_warps=4))
+    _launched(_flash_delta, (b * h * parts,), (y, dy, delta, *y.stride()[:3], *dy.stride()[:3], h, nq, parts, dv, dvp, 32), 4)
     arrays = [q, q, q, k, k, k, v, v, v, dy, dy, dy]
     if cut:
         arrays = [part for x, wide in ((q, dp), (k, dp), (v, dvp), (dy, dvp)) for part in _flash_cut_tiles(x, own, wide, products)]
@@ -254,11 +254,11 @@ def flash_backward(
     forms = [halves, cut, products, causal, window > 0, 0 if mask is None else 2 if hidden else 1, mask is not None and fill is not None,
              bias is not None, dead, 0.0 if q.dtype == torch.bfloat16 else 14.0, stages]  # fmt: skip
     blocks, count = triton.cdiv(nq, own), triton.cdiv(nk, other)
-    _sound(_flash_of_rows[(b * h * blocks,)](
-        *arrays, ends, delta, *masks, dq, *strides, h, nq, nk, blocks, count, *numbers, *known, own, other, *forms, num_warps=warps,
-        num_stages=stages))  # fmt: skip
+    _launched(_flash_of_rows, (b * h * blocks,), (
+        *arrays, ends, delta, *masks, dq, *strides, h, nq, nk, blocks, count, *numbers, *known, own, other, *forms,
+    ), warps, stages)  # fmt: skip
     blocks, count = triton.cdiv(nq, other), triton.cdiv(nk, own)
-    _sound(_flash_of_keys[(b * kv * count,)](
-        *arrays, ends, delta, *masks, dk, dv_, *strides, h, nq, nk, blocks, count, *numbers, *known, other, own, *forms, num_warps=warps,
-        num_stages=stages))  # fmt: skip
+    _launched(_flash_of_keys, (b * kv * count,), (
+        *arrays, ends, delta, *masks, dk, dv_, *strides, h, nq, nk, blocks, count, *numbers, *known, other, own, *forms,
+    ), warps, stages)  # fmt: skip
     return tuple(x[:, 0] if lead == 3 else x for x in (dq, dk, dv_))

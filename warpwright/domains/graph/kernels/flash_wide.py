@@ -21,7 +21,7 @@ from warpwright.domains.graph.kernels.flash_attention import (  # noqa: I001
     _flash_add, _flash_expanded, _flash_halves, _flash_join, _flash_product, _flash_seen, _flash_weights,
 )  # fmt: skip
 
-from warpwright.domains.graph.kernels.sound import _sound
+from warpwright.domains.graph.kernels.sound import _launched
 
 # --- generated programs hold what follows
 
@@ -175,7 +175,7 @@ def _flash_cut_parts(x, block, part, products):
     high, low = x.new_empty((2, b * h * count * parts * block * part), dtype=torch.float16)
     factors = x.new_empty(b * h * count * parts)
     grid, sizes = (b * h * count, parts), (h, n, count, d, parts, part, block, products)
-    _sound(_flash_cut_piece[grid](x, high, low, factors, *x.stride()[:3], *sizes, num_warps=4))
+    _launched(_flash_cut_piece, grid, (x, high, low, factors, *x.stride()[:3], *sizes), 4)
     return high, low, factors
 
 
@@ -224,20 +224,20 @@ def flash_wide(
     base = 1.4426950408889634 if form == "softmax" else 1.0
     for first in range(0, every, at_once):
         here = min(at_once, every - first)
-        _sound(_flash_scores[(here, triton.cdiv(nk, tile))](
+        _launched(_flash_scores, (here, triton.cdiv(nk, tile)), (
             *arrays[:6], scores, *q.stride()[:3], *k.stride()[:3], heads, nq, nk, units, triton.cdiv(nk, tile), first, wide, scale * base, offset,
             window, d, parts, part, h // kv, pack, block, tile, halves, cut, products, causal, window > 0, 3 if not halves or cut else 1,
-            num_warps=8 if block >= 128 else 4,
-        ))  # fmt: skip
-        _sound(_flash_wide[(here * ratio, pieces, splits)](
+        ), 8 if block >= 128 else 4)  # fmt: skip
+        _launched(_flash_wide, (here * ratio, pieces, splits), (
             scores, *arrays[6:], q if mask is None else mask.view(torch.uint8), q if bias is None else bias, q if slopes is None else slopes,
             y, kept, ends, *v.stride()[:3], *y.stride()[:3], *((0,) * 4 if mask is None else mask.stride()),
             *((0,) * 4 if bias is None else bias.stride()), heads, nq, nk, blocks, count, first * ratio, wide, offset, window,
             float("-inf") if fill is None else max(fill * base, -3e38), dv, least, pieces, piece, h // kv, pack, rows, keys, halves, cut, products,
             form, causal, window > 0, 0 if mask is None else 2 if hidden else 1, bias is not None, slopes is not None, splits, dead,
-            0.0 if q.dtype == torch.bfloat16 else 14.0, stages, num_warps=warps, num_stages=stages,
-        ))  # fmt: skip
+            0.0 if q.dtype == torch.bfloat16 else 14.0, stages,
+        ), warps, stages)  # fmt: skip
     if splits > 1:
-        _sound(_flash_join[(every * block,)](
-            kept, ends, y, *y.stride()[:3], heads, nq, blocks, dv, least, pack, rows, splits, form, False, dead, num_warps=1))  # fmt: skip
+        _launched(_flash_join, (every * block,), (
+            kept, ends, y, *y.stride()[:3], heads, nq, blocks, dv, least, pack, rows, splits, form, False, dead,
+        ), 1)  # fmt: skip
     return y[:, 0] if lead == 3 else y

@@ -14,7 +14,7 @@ Achieved on an H200 (results/fused_product_h200): 8,192 x 4,096 -> 16,384 with g
 """
 
 # mypy: ignore-errors
-from warpwright.domains.graph.kernels.sound import _sound  # noqa: I001
+from warpwright.domains.graph.kernels.sound import _launched  # noqa: I001
 
 # --- generated programs hold what follows
 
@@ -77,8 +77,8 @@ def fused_product(x, w, by_rows, end, operands, shape, kind=None):
     programs = min(programs, triton.cdiv(m, rows) * triton.cdiv(n, columns))
     of_w = TensorDescriptor.from_tensor(w, [columns, depth] if by_rows else [depth, columns])
     of_y = TensorDescriptor.from_tensor(y.view(m, n), [rows, columns // 2])
-    _sound(_fused_product[(programs,)](
+    _launched(_fused_product, (programs,), (
         TensorDescriptor.from_tensor(flat, [rows, depth]), of_w, of_y, *(*operands, *[flat] * 4)[:4], m, n, k, programs,
-        rows, columns, depth, group, by_rows, end, stages, x.is_cuda, num_warps=warps, num_stages=stages,
-    ))  # fmt: skip
+        rows, columns, depth, group, by_rows, end, stages, x.is_cuda,
+    ), warps, stages)  # fmt: skip
     return y

@@ -264,7 +264,7 @@ def implicit_cut(x, parts, wide):
     tiles = n * triton.cdiv(inside, 8192 // some) * triton.cdiv(wide, some)
     for again in (False, True):  # the second has few programs, which find that there is nothing to do, as a rule
         numbers = (size, n, tiles, ci, inside, wide, parts, again, some, 8192 // some)
-        _launched(_cut, min(tiles, 1024) if again else tiles, (x, cut, largest), numbers, 8, 3)
+        _launched(_cut, (min(tiles, 1024) if again else tiles,), (x, cut, largest, *numbers), 8, 3)
     return cut
 
 
@@ -310,5 +310,5 @@ def implicit_convolution(
         n * one, size, w.numel() // parts, wide, pitch, run, groups, *sizes, co, *out, *kernel, *stride, *before, *dilation, *pool, pooled,
         *(within or (co, 0)), each, bool(statistics), transposed, parts, bias is not None, epilogue, later, channels, many, depth,
     )  # fmt: skip
-    _launched(_implicit_convolution, blocks * triton.cdiv(co // groups, channels) * groups * phases, tensors, numbers, warps, stages)
+    _launched(_implicit_convolution, (blocks * triton.cdiv(co // groups, channels) * groups * phases,), (*tensors, *numbers), warps, stages)
     return (y, found) if statistics else y

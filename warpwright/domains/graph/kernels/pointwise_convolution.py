@@ -127,5 +127,5 @@ def pointwise_convolution(
         n * one, ci, groups, *lead, *x.shape[2:], co, *out, *lead, *stride, *pool, pooled, *(within or (co, 0)), each, bool(statistics),
         precision, bias is not None, epilogue, later, channels, many, depth,
     )  # fmt: skip
-    _launched(_pointwise_convolution, blocks * triton.cdiv(co // groups, channels) * groups, tensors, numbers, warps, stages)
+    _launched(_pointwise_convolution, (blocks * triton.cdiv(co // groups, channels) * groups,), (*tensors, *numbers), warps, stages)
     return (y, found) if statistics else y

@@ -1,4 +1,4 @@
-"""What keeps a Triton kernel from answering by machine code that does not say what its text says: it stands before all of them.
+"""How Triton kernels are launched, and what keeps one from answering by machine code that does not say what its text says: it stands before all.
 
 ptxas (of CUDA 12.8, 12.9 and 13.0, for sm_90 and later) loses the constant of a packed addition where one half of the sum is read:
 
@@ -14,7 +14,9 @@ met changes with LLVM's version, so each is looked at where it runs.
 
 import struct
 
-_SOUND = {}
+import torch
+
+_SOUND, _COMPILED = {}, {}
 
 
 def lost_constants(code):
@@ -38,3 +40,23 @@ def _sound(compiled):
             raise RuntimeError(f"{expected}: take another version of Triton, or set TRITON_PTXAS_PATH to another ptxas")
         _SOUND[id(compiled)] = compiled
     return compiled
+
+
+def _form(arg):
+    """Return what Triton compiles for in an argument, or more: of a tensor its type and whether its address is a multiple of 16; of a descriptor of
+    one its type and the block; of anything else its value."""
+    if isinstance(arg, torch.Tensor):
+        return arg.dtype, arg.data_ptr() % 16 == 0
+    block = getattr(arg, "block_shape", None)
+    return (type(arg), arg) if block is None else (type(arg), arg.base.dtype, *block)
+
+
+def _launched(kernel, grid, args, warps, stages=3):
+    """Launch a Triton kernel with positional arguments on the current GPU. What Triton works out for such arguments is kept: that takes a host longer
+    than a small kernel runs (66 us of an H200's for a product with three descriptors)."""
+    key = (kernel, torch.cuda.current_device() if torch.cuda.is_initialized() else -1, warps, stages, *map(_form, args))
+    compiled = _COMPILED.get(key)
+    if compiled is None:  # for Triton's interpreter each time
+        _COMPILED[key] = _sound(kernel[grid](*args, num_warps=warps, num_stages=stages))
+    else:
+        compiled[(*grid, 1, 1)[:3]](*args)

@@ -28,6 +28,7 @@ from warpwright.domains.graph.techniques.kernels import (
     launch_plan,
     recurrent,
     scans,
+    short_products,
     small_products,
     top_k,
     view_products,
@@ -40,6 +41,7 @@ REWRITES: tuple[Any, ...] = (
     *einsum.TECHNIQUES,
     *diagonal.TECHNIQUES,
     *library.TECHNIQUES,
+    *attention.REWRITES,
     *monotone.TECHNIQUES,
     *norm.TECHNIQUES,
     *linear_reduce.TECHNIQUES,
@@ -59,8 +61,8 @@ convolution, which hide it from the rules that look for one.
 
 ON_CPU: tuple[Any, ...] = (*fold.TECHNIQUES, *forms.TECHNIQUES, *fuse.TECHNIQUES, *schedule.TECHNIQUES, *schedule.CPU_TECHNIQUES)
 _KERNELS: tuple[Any, ...] = (
-    *recurrent.TECHNIQUES, *attention.TECHNIQUES, *view_products.TECHNIQUES, *fused_product.TECHNIQUES, *small_products.TECHNIQUES,
-    *half_products.TECHNIQUES, *int8.TECHNIQUES, *precision.TECHNIQUES,
+    *recurrent.TECHNIQUES, *attention.TECHNIQUES, *view_products.TECHNIQUES, *short_products.TECHNIQUES, *fused_product.TECHNIQUES,
+    *small_products.TECHNIQUES, *half_products.TECHNIQUES, *int8.TECHNIQUES, *precision.TECHNIQUES,
     *direct_convolution.TECHNIQUES, *implicit.TECHNIQUES, *half.TECHNIQUES, *windows.TECHNIQUES, *scans.TECHNIQUES, *activated.TECHNIQUES,
     *top_k.TECHNIQUES, *fuse.CUDA_TECHNIQUES,
 )  # fmt: skip

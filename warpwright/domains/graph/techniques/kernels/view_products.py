@@ -163,7 +163,7 @@ class ViewProducts:
     """
 
     name: str = "view_products"
-    traits: ClassVar[Traits] = Traits("S", tried_first=True, best_with=(fuse_cuda(1, DEFAULT), Action("cuda_graph")))
+    traits: ClassVar[Traits] = Traits("S", tried_first=True, best_with=(Action("short_products"), fuse_cuda(1, DEFAULT), Action("cuda_graph")))
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield one action for all of them together."""

@@ -5,13 +5,15 @@ again four to eight times. float32 has no fast kernel in the library either. The
 `flash_backward` of domains/graph/kernels.
 
     forms -> masks, heads -> reading -> technique <- blocks, calls -> step
-                                  technique -> hopper
+                             reading -> words    technique -> hopper
 """
 
 from warpwright.domains.graph.techniques.kernels.attention import step  # noqa: F401 (its operators are known from here on)
 from warpwright.domains.graph.techniques.kernels.attention.hopper import FlashHoppers
 from warpwright.domains.graph.techniques.kernels.attention.technique import FlashAttentions, in_step, of_step
+from warpwright.domains.graph.techniques.kernels.attention.words import MASK_IN_WORDS
 
 TECHNIQUES = (FlashAttentions(), FlashHoppers())
+REWRITES = (MASK_IN_WORDS,)
 
-__all__ = ["TECHNIQUES", "FlashAttentions", "in_step", "of_step"]
+__all__ = ["REWRITES", "TECHNIQUES", "FlashAttentions", "in_step", "of_step"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -42,19 +41,25 @@ class _Form(NamedTuple):
     """Row i sees keys up to i + offset, and of those the last so many (0: all); None: it sees others."""
 
 
-_FORMS: weakref.WeakKeyDictionary[fx.Node, dict[tuple[Any, ...], _Form | None]] = weakref.WeakKeyDictionary()
-"""Of nodes that were looked at: all layers of a model share one mask, and 2,048 rows and columns take 0.3 s."""
+_FORMS: dict[tuple[Any, ...], _Form | None] = {}
+"""Of masks that were looked at, by the calls that make them, the newest REMEMBERED: layers of a model share one, as do the graph's copies, and to
+look at 2,048 rows and columns takes 0.3 s."""
+REMEMBERED = 64
 
 
 def _said(found: Attention, one: Mask | fx.Node) -> Attention:
     node, masks = (one.node, True) if isinstance(one, Mask) else (one, False)
     if (isinstance(one, Mask) and one.fill is not None and one.fill > LOWEST) or (not masks and found.form == "relu"):
         return found
-    key = (*found.sizes, *((one.hidden, one.fill is not None) if isinstance(one, Mask) else ()))
-    known = _FORMS.setdefault(node, {})
-    if key not in known:
-        known[key] = _form(one, found.sizes)
-    form = known[key]
+    calls = _calls(node) if fits(shape(node), found.sizes) and math.prod(shape(node)) <= MOST_EVALUATED else None
+    if calls is None:
+        return found
+    key = (*calls, *found.sizes, *((one.hidden, one.fill is not None) if isinstance(one, Mask) else ()))
+    if key not in _FORMS:
+        _FORMS[key] = _form(one, found.sizes)
+        for oldest in list(_FORMS)[:-REMEMBERED]:
+            del _FORMS[oldest]
+    form = _FORMS[key]
     if form is None:
         return found
     if isinstance(one, Mask):
@@ -69,8 +74,8 @@ def _said(found: Attention, one: Mask | fx.Node) -> Attention:
 
 
 def _form(one: Mask | fx.Node, sizes: Sequence[int]) -> _Form | None:
-    """Return what a mask or a bias of literals hides; None where it is not made of these, adds other numbers, or differs among batch and heads."""
-    mask = _evaluated(one.node if isinstance(one, Mask) else one, sizes)
+    """Return what a mask or a bias of literals hides; None where it adds other numbers, or differs among batch and heads."""
+    mask = _evaluated(one.node if isinstance(one, Mask) else one)
     if mask is None:
         return None
     if isinstance(one, Mask):
@@ -95,11 +100,9 @@ def _form(one: Mask | fx.Node, sizes: Sequence[int]) -> _Form | None:
     return _Form(low, False)
 
 
-def _evaluated(node: fx.Node, sizes: Sequence[int]) -> torch.Tensor | None:
-    """Return the value of a tensor that literals alone make, or None."""
-    known, todo = dict[fx.Node, Any](), [node]
-    if not fits(shape(node), sizes) or math.prod(shape(node)) > MOST_EVALUATED:
-        return None
+def _made_of(node: fx.Node) -> list[fx.Node] | None:
+    """Return the calls that make a tensor of literals alone, each after those that it reads; None for another tensor."""
+    known, todo = dict[fx.Node, None](), [node]
     while todo:
         current = todo[-1]
         if current.op != "call_function" or not isinstance(current.target, torch._ops.OpOverload) or current.target._schema.is_mutable:
@@ -108,13 +111,30 @@ def _evaluated(node: fx.Node, sizes: Sequence[int]) -> torch.Tensor | None:
         todo += missing
         if missing:
             continue
-        args, keywords = fx.map_arg((current.args, dict(current.kwargs)), lambda arg: known[arg])
+        if not is_parameter_only(current) or any(isinstance(arg, torch.device) for arg in current.args):
+            return None
+        known[todo.pop()] = None
+    return list(known)
+
+
+def _calls(node: fx.Node) -> tuple[str, ...] | None:
+    """Return these calls in words, the same for every tensor that is made alike."""
+    made = _made_of(node)
+    if made is None:
+        return None
+    places = {one: f"%{at}" for at, one in enumerate(made)}
+    return tuple(f"{one.target}{fx.map_arg((one.args, dict(one.kwargs)), lambda arg: places[arg])}" for one in made)  # type: ignore[arg-type, return-value]
+
+
+def _evaluated(node: fx.Node) -> torch.Tensor | None:
+    """Return the value of a tensor that literals alone make."""
+    known = dict[fx.Node, Any]()
+    for one in _made_of(node) or ():
+        args, keywords = fx.map_arg((one.args, dict(one.kwargs)), lambda arg: known[arg])
         if "device" in keywords:
             keywords = {**keywords, "device": torch.device("cpu")}
-        if not is_parameter_only(current) or any(isinstance(arg, torch.device) for arg in args):
-            return None
-        known[todo.pop()] = current.target(*args, **keywords)
-    found = known[node]
+        known[one] = one.target(*args, **keywords)  # type: ignore[operator]
+    found = known.get(node)
     return found if isinstance(found, torch.Tensor) else None
 
 
