@@ -159,14 +159,14 @@ def _timm(name: str, real: bool) -> tuple[torch.nn.Module, Iterable[Inputs]]:
 
     model: Any = timm.create_model(name, pretrained=False, num_classes=1000 if real else 10)
     height, width = model.pretrained_cfg["input_size"][1:]
-    return model, _positional([(32, 3, height, width)] if real else [(1, 3, 96, 96), (1, 3, height, width)])
+    return model, _positional([(8, 3, height, width)] if real else [(1, 3, 96, 96), (1, 3, height, width)])
 
 
 def _torchvision(name: str, real: bool) -> tuple[torch.nn.Module, Iterable[Inputs]]:
     import torchvision
 
     options = {} if "weights_backbone" not in inspect.signature(torchvision.models.get_model_builder(name)).parameters else {"weights_backbone": None}
-    small, large = [(1, 3, 96, 96), (1, 3, 224, 224), (1, 3, 8, 64, 64)], [(16, 3, 224, 224), (2, 3, 16, 224, 224), (4, 3, 16, 112, 112)]
+    small, large = [(1, 3, 96, 96), (1, 3, 224, 224), (1, 3, 8, 64, 64)], [(4, 3, 224, 224), (2, 3, 16, 224, 224), (4, 3, 16, 112, 112)]
     return torchvision.models.get_model(name, weights=None, **options), _positional(large if real else small)
 
 

@@ -1,9 +1,9 @@
 """A ninth set: the models that the second draw gave (`drawn_12.txt`), at the sizes they are used at, for a GPU.
 
-    python -m benchmarks.third_party --ninth --budget "45s, 2 proposals, until faster" --device cuda --baselines eager,compile,cuda_graph --jobs 5 ...
+    python -m benchmarks.third_party --ninth --budget "75s, 2 proposals, until faster" --device cuda --baselines eager,compile,cuda_graph --jobs 5 ...
 
-Every model in float32, and every second one in bfloat16 too, called NAME_bf16. The order spreads kinds and halves, so that a run that ends early has
-some of each.
+First every model once, one half in float32 and the other in bfloat16 (NAME_bf16; 5 opened, 7 put aside); then those in float32 that were in
+bfloat16. The order spreads kinds and halves, so that a run that ends early has some of each.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ Maker = Callable[[], tuple[torch.nn.Module, dict[str, Any] | tuple[Any, ...]]]
 SEED = 12
 
 
-def _lines() -> list[tuple[str, str, str]]:
-    """Return half, kind and name of each model: in turn one of each kind and half."""
+def _models_in_turn() -> list[tuple[str, str, bool]]:
+    """Return kind and name of each model, and whether it is in bfloat16 first: in turn one of each kind and half."""
     lines = [line.split() for line in draw.list_of(SEED).read_text().splitlines() if not line.startswith("#")]
-    groups: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
+    groups: dict[tuple[str, str], list[str]] = {}
     for half, kind, name in lines:
-        groups.setdefault((half, kind), []).append((half, kind, name))
-    return [line for turn in zip_longest(*groups.values()) for line in turn if line is not None]
+        groups.setdefault((kind, half), []).append(name)
+    turns = enumerate(zip_longest(*groups.values()))
+    spread = ((turn + place, kind, name) for turn, names in turns for place, ((kind, _), name) in enumerate(zip(groups, names, strict=True)))
+    return [(kind, name, bool(number % 2)) for number, kind, name in spread if name is not None]
 
 
 def _maker(kind: str, name: str, half_precision: bool) -> Maker:
@@ -45,10 +47,12 @@ def _maker(kind: str, name: str, half_precision: bool) -> Maker:
 
 
 def _models() -> Iterator[tuple[str, Maker]]:
-    for number, (_, kind, name) in enumerate(_lines()):
-        yield name, _maker(kind, name, False)
-        if number % 2:
-            yield f"{name}_bf16", _maker(kind, name, True)
+    every = _models_in_turn()
+    for kind, name, narrow in every:
+        yield (f"{name}_bf16" if narrow else name), _maker(kind, name, narrow)
+    for kind, name, narrow in every:
+        if narrow:
+            yield name, _maker(kind, name, False)
 
 
 MODELS = dict(_models())

@@ -22,8 +22,8 @@ LAYERS = RULES[4][0]
 EXPERTS, WORDS = r"(.*_)?num_(local_|routed_)?experts|n_routed_experts|moe_num_experts", r"vocab_size(_per_layer_input)?"
 POSITIONS = ("max_position_embeddings", "n_positions", "max_source_positions", "max_target_positions")
 LENGTHS, SIDE = (512, 256, 64, 16), 224
-LIGHT, LIGHT_BATCH, BATCH = 50_000_000, 16, 4
-"""A model of fewer parameters than LIGHT is given 16 texts or images at once, a larger one 4."""
+LIGHT, LIGHT_BATCH, BATCH = 50_000_000, 8, 4
+"""A model of fewer parameters than LIGHT is given 8 texts or images at once, a larger one 4."""
 
 
 def shortened(config: Any, most: int) -> dict[str, Any]:
