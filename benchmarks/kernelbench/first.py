@@ -527,7 +527,7 @@ def rms(seen: Any, exact: Any) -> float:
     """Return the root mean square of the error, by parts, so that little memory is needed."""
     total, count = 0.0, max(seen.numel(), 1)
     for one, other in zip(seen.reshape(-1).split(1 << 27), exact.reshape(-1).split(1 << 27), strict=True):
-        total += float((one.double() - other.double()).nan_to_num(0.0, 0.0, 0.0).square().sum())
+        total += float((one.detach().double() - other.detach().double()).nan_to_num(0.0, 0.0, 0.0).square().sum())
     return (total / count) ** 0.5
 
 

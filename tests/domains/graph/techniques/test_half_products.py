@@ -15,12 +15,11 @@ from tests.domains.graph.test_cuda import OnCpu
 from warpwright.base import Action
 from warpwright.domains.graph import cost_model
 from warpwright.domains.graph.cuda.kernel import CudaKernel
-from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import GraphIR
 from warpwright.domains.graph.lower import Original, lower
 from warpwright.domains.graph.techniques import techniques
 from warpwright.domains.graph.techniques.kernels import half_products
-from warpwright.domains.graph.techniques.kernels.fuse import FuseCuda, fuse_cuda
+from warpwright.domains.graph.techniques.kernels.fuse import FuseCuda
 from warpwright.domains.graph.techniques.kernels.half_products import HalfProducts
 from warpwright.domains.graph.techniques.kernels.int8 import Int8Slices
 from warpwright.domains.graph.techniques.precision import Tf32x3
