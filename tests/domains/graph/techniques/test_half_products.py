@@ -15,12 +15,11 @@ from tests.domains.graph.test_cuda import OnCpu
 from warpwright.base import Action
 from warpwright.domains.graph import cost_model
 from warpwright.domains.graph.cuda.kernel import CudaKernel
-from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import GraphIR
 from warpwright.domains.graph.lower import Original, lower
 from warpwright.domains.graph.techniques import techniques
 from warpwright.domains.graph.techniques.kernels import half_products
-from warpwright.domains.graph.techniques.kernels.fuse import FuseCuda, fuse_cuda
+from warpwright.domains.graph.techniques.kernels.fuse import FuseCuda
 from warpwright.domains.graph.techniques.kernels.half_products import HalfProducts
 from warpwright.domains.graph.techniques.kernels.int8 import Int8Slices
 from warpwright.domains.graph.techniques.precision import Tf32x3
@@ -126,8 +125,10 @@ def test_they_are_proposed_where_tf32_is_permitted_in_place_of_what_float32_need
     assert not list(strict["half_products"].sites(ir)) and list(strict["int8_slices"].sites(ir)) and list(strict["tf32x3"].sites(ir))
     with tf32_flags(True):  # by the program's own flags
         assert list(HalfProducts().sites(ir)) and not list(Int8Slices().sites(ir)) and not list(Tf32x3().sites(ir))
-        after = FuseCuda().apply(HalfProducts().apply(ir, HALF), fuse_cuda(1, DEFAULT))  # alone each pass is a call of torch's
-    assert cost_model.seconds(after, "cuda") < 0.5 * cost_model.seconds(ir, "cuda")
+        after = HalfProducts().apply(ir, HALF)
+    assert cost_model.seconds(after, "cuda") < 0.6 * cost_model.seconds(ir, "cuda")  # whose small calls a host takes longer for than a GPU
+    fused = FuseCuda().apply(after, next(iter(FuseCuda().sites(after))))
+    assert cost_model.seconds(fused, "cuda") < 0.4 * cost_model.seconds(ir, "cuda")
 
 
 class Big(nn.Module):
