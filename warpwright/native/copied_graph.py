@@ -82,14 +82,17 @@ class _CopiedGraph:
         self.graph, self.ready, self.context = _c.c_uint64(), _c.c_uint64(), _c.c_void_p()
         self.places = [(t.data_ptr(), t.nbytes) for t in (*inputs, *results)]
         self.count, self.index = len(inputs), (*inputs, *results)[0].get_device()
-        self.forms = [(t.size(), t.stride(), t.dtype) for t in results]
+        self.forms = [(tuple(t.size()), tuple(t.stride()), t.dtype) for t in results]  # torch's short way takes nothing but tuples
         self.seen, self.copies, self.nodes = [], [], []
 
     def __call__(self, inputs):
         """Return new results, or None where the driver refuses; on the current stream of the recording's GPU, which is the current one."""
-        results = [_fresh_on_gpu(*form) for form in self.forms]
-        pointers = [t.data_ptr() for t in (*inputs, *results)]
-        stream = torch._C._cuda_getCurrentRawStream(self.index)
+        try:
+            results = [_fresh_on_gpu(*form) for form in self.forms]
+            pointers = [t.data_ptr() for t in (*inputs, *results)]
+            stream = torch._C._cuda_getCurrentRawStream(self.index)
+        except (RuntimeError, TypeError):  # another version's
+            return None
         failed = self.launch(pointers, stream)
         if failed == 201 and not self.driver.cuCtxSetCurrent(self.context):  # a thread that has not used this GPU yet
             failed = self.launch(pointers, stream)
@@ -128,7 +131,8 @@ class _CopiedGraph:
         """Return the copy from an address to an input of the recording, or from a result of it to the address."""
         place, size = self.places[number]
         source, target = (pointer, place) if number < self.count else (place, pointer)
-        return _Copy(from_kind=_ON_GPU, source=source, to_kind=_ON_GPU, target=target, from_pitch=size, to_pitch=size, width=size, height=1, depth=1)
+        rows = {"from_pitch": size, "to_pitch": size, "from_height": 1, "to_height": 1, "width": size, "height": 1, "depth": 1}
+        return _Copy(from_kind=_ON_GPU, source=source, to_kind=_ON_GPU, target=target, **rows)
 
     def change(self, pointers):
         """Give the nodes these addresses; return the driver's error."""

@@ -93,7 +93,11 @@ WIDER = "q, k = (F.pad(x, (0, 152)) for x in (q, k)); y = (q @ k.mT).softmax(-1)
 """Heads of 160 numbers, in float32: the kernels took twice as long as torch's calls on an H200."""
 
 
-@pytest.mark.parametrize("body", ["y = (q @ k.mT + self.table).softmax(-1) @ v", "y = F.relu(q @ k.mT) @ v", "y = q @ (k.mT @ v)", WIDER])
+READ_WHOLE = "y = F.scaled_dot_product_attention(*(x.bfloat16() for x in (q, k, v)), self.below != 0).float()"
+"""In 16 bits, where the library reads a mask as quickly."""
+
+
+@pytest.mark.parametrize("body", ["y = (q @ k.mT + self.table).softmax(-1) @ v", "y = F.relu(q @ k.mT) @ v", "y = q @ (k.mT @ v)", WIDER, READ_WHOLE])
 def test_what_is_left_to_autograd(body: str, tmp_path: Path) -> None:
     space = space_of(tmp_path, body)
     actions = [str(action) for action in space.actions(space.start) if action.technique == "differentiate"]
@@ -188,3 +192,9 @@ def test_the_kernels_by_the_interpreter(part: int, parts: int, tmp_path: Path) -
     path.write_text("\n\n".join(["import torch", kernels.text("flash_attention"), kernels.text("flash_backward")]))
     environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     subprocess.run([sys.executable, "-W", "ignore", "-c", INTERPRETED, str(path), str(part), str(parts)], env=environment, check=True, timeout=250)
+
+
+def test_a_window_in_16_bits_is_taken_out_of_a_step(tmp_path: Path) -> None:
+    near = "torch.ones(20, 20, dtype=torch.bool).tril() & ~torch.ones(20, 20, dtype=torch.bool).tril(-4)"
+    space = space_of(tmp_path, f"y = F.scaled_dot_product_attention(*(x.bfloat16() for x in (q, k, v)), {near}).float()")
+    assert Action.parse(ACTION) in space.actions(space.start)

@@ -153,15 +153,6 @@ def test_chunks_of_rows_follow_one_another(monkeypatch: pytest.MonkeyPatch) -> N
     check([ROWS[0], ROWS[7], ROWS[13]], (9, 70001), ("normal",))
 
 
-def test_a_chunk_may_be_read_again_before_all_of_the_next_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "CHUNK_BYTES", 3 << 18)  # two rows
-    monkeypatch.setattr(plan, "LEAD_BYTES", 1 << 18)
-    monkeypatch.setattr(plan, "TOGETHER", 1)
-    [kernel] = check([lambda x: x - x.mean(1, keepdim=True)], (5, 70001), ("normal",))
-    [(begins, back)] = re.findall(r"const int place = at < (\d+) \? at : step \? at - \1 : at - (\d+);", kernel.text)
-    assert 0 < int(begins) < int(back) // 2
-
-
 def text_of(function: Function, *size: int, tuning: Tuning = DEFAULT) -> str:
     """Return the text of the one kernel that a function becomes."""
     technique, ir = FuseCuda(tunings=(tuning,)), captured(Several([function]), torch.empty(size))
@@ -200,19 +191,20 @@ def test_rows_of_which_nothing_stays_in_a_cache_are_all_read_first(monkeypatch: 
 
 
 def test_neighbouring_columns_that_are_read_once_are_strips(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 32 columns, so that blocks which run at once read one piece of memory; every thread of a block has rows of its own."""
+    """So that blocks which run at once read one piece of memory; the threads of a block beside those of its columns have rows of their own."""
+    monkeypatch.setattr(plan, "MANY_COLUMNS", 400)
     monkeypatch.setattr(plan, "THREADS", 400)
     kernels = check([lambda x: x.sum(1), lambda x: x.amax(1) * 2, lambda x: torch.argmin(x, 1)], (5, 700, 101), ("normal", "negated"))
-    assert all("threadIdx.x % 32, member = threadIdx.x / 32" in kernel.text and not kernel.generated.flags for kernel in kernels)
+    assert all("threadIdx.x % 128, member = threadIdx.x / 128" in kernel.text and not kernel.generated.flags for kernel in kernels)
+    assert all(kernel.shape[2] == 512 for kernel in kernels)
     assert "threadIdx.x % 256, member = threadIdx.x / 256" in text_of(lambda x: x.sum(1), 5, 100, 101)
 
 
-def test_parts_of_what_is_read_once_fill_a_gpu_several_times() -> None:
-    """One wave of equal blocks takes as long as the slowest of them; many small parts take the last block long to join."""
-    sizes = {(32768, 32768): 8448, (16384, 8192): 2048, (8192, 8192): 1024, (1000, 1000): 245}
-    assert {size: parts_of(text_of(lambda x: x.square().mean(), *size)) for size in sizes} == sizes
-    columns = {(1, 65536, 1024): 132, (1, 4096, 1024): 32, (64, 2048, 1024): 3}
-    assert {size: parts_of(text_of(lambda x: x.sum(1), *size)) for size in columns} == columns
+def test_more_rows_are_on_their_way_where_only_their_results_are_written() -> None:
+    """A thread that waits for the others within a row holds nothing back then but its own loads."""
+    blocks = {"read": lambda x: torch.logsumexp(x, 1), "written": lambda x: torch.softmax(x, 1), "one phase": lambda x: x.sum(1)}
+    sizes = {name: re.findall(r"__launch_bounds__\((\d+)", text_of(function, 300, 4096)) for name, function in blocks.items()}
+    assert sizes == {"read": ["256"], "written": ["512"], "one phase": ["512"]}
 
 
 def test_more_of_a_column_may_be_read_before_it_is_used() -> None:

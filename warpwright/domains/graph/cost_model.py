@@ -47,13 +47,15 @@ class Rates:
 
 CONVOLUTIONS = {"direct tf32": 68e12, "direct tf32x3": 39e12, "few channels": 60e12, "few channels, 3 axes": 12e12, "3 axes": 40e12,
                 "groups": 5e12, "transposed groups": 4e12, "direct long sums": 16e12, "half, few channels, 3 axes": 60e12,
-                "half, few channels": 143e12, "transposed, few channels, 3 axes": 1.6e12, "implicit half": 550e12, "implicit float32": 165e12,
+                "half, few channels": 143e12, "half, transposed": 250e12,
+                "transposed, few channels, 3 axes": 1.6e12, "implicit half": 550e12, "implicit float32": 165e12,
                 "rows half": 140e12, "rows float32": 50e12, "pointwise tf32": 270e12, "pointwise tf32x3": 90e12}  # fmt: skip
 """`direct_convolution`: 16 channels to 64 of 128 x 254 x 254 (L2-25) took 2.24 and 3.86 ms on an H200. And cuDNN's where they are not near the
 tensor cores' rate: 8 channels to 64 in TF32 (L2-57) took 0.31 ms; over three axes it has no TF32 kernel, and with few channels 8 to 14 TFLOPS;
 transposed ones in four groups took 2.5, 2.0 and 5.7 ms for 6, 14 and 8 GFLOP (L1-72, 73, 75); their phases, ordinary ones, ran at 4 to 21 TFLOPS.
 Sums of 315 terms (L1-60) took `direct_convolution` 8.5 ms for 139 GFLOP. cuDNN in float16, over three axes, of three channels made eight: 2.7 and
 3.7 ms for 105 and 371 GFLOP (L1-54, 60); over two, of an image's three (L1-50 and AlexNet), 1.0 and 4.0 for 144 and 576.
+Transposed with strides 250 (L2-2, 5 and 16: 1.84, 2.34 and 2.08 ms).
 Transposed of 3 channels: L2-60 and 89, of 5.4 GFLOP, took torch.compile 4.4 and 4.1 ms, most of it there.
 `implicit_convolution`: what is left of its kernels' times (results/implicit_convolution_h200)
 without their bytes, which hardly overlap the products: L2-1 0.79 ms, L1-62 0.91, L1-63 4.5, 512 channels to 512 0.23. "pointwise tf32" ran at 267
@@ -98,6 +100,10 @@ _READ_TWICE = (
     aten.rms_norm.default, aten.var, aten.std, aten.logsumexp.default,
 )  # fmt: skip
 """Calls whose kernels in torch go over their input more than once."""
+NORMED, MULTIPROCESSORS = 1.4, 132
+"""Times that torch's norms over the places of images take, of reading their input twice and writing once (group norm 1.7, L1-35; instance norm 1.55,
+L1-34); and what a channel of a batch norm in training mode has one of, as a block of cuDNN's: 64 channels of 64 x 512 x 512 took an H200 8.4 ms,
+whose bytes are 3.1 (L1-33), and the norms of a UNet of 64 to 1,024 channels 0.81 for 0.37."""
 WINDOWS_READ = 4.0
 """Times that torch's pools and cuDNN's depthwise convolutions take, of reading and writing their tensors once: 2 to 9 on an H200."""
 SCANS_READ = 2.2
@@ -250,6 +256,7 @@ def bytes_of(node: fx.Node) -> float:
             moved *= SCATTERED
     elif is_op(node, *_READ_TWICE):
         moved += _size(node.args[0])  # type: ignore[arg-type]
+        moved *= _slow_norm(node)
         if not value(node.args[0]).is_contiguous() and is_op(node, aten.layer_norm.default, aten.rms_norm.default, aten.softmax.int):  # type: ignore[arg-type]
             moved += 2 * TURNED * _size(node.args[0])  # type: ignore[arg-type]
     elif is_op(node, aten.contiguous.default) and value(node).stride() != value(node.args[0]).stride():  # type: ignore[arg-type]
@@ -261,6 +268,14 @@ def bytes_of(node: fx.Node) -> float:
     elif is_op(node, *SCANS):
         moved *= SCANS_READ
     return moved
+
+
+def _slow_norm(node: fx.Node) -> float:
+    """Return how many times its bytes a norm of torch's over the places of images takes."""
+    if is_op(node, aten.group_norm.default, aten.instance_norm.default):
+        return NORMED
+    counts = is_op(node, aten.batch_norm.default) and argument(node, "training") and value(node).dim() >= 4
+    return NORMED * max(1.0, MULTIPROCESSORS / shape(node)[1]) if counts else 1.0
 
 
 def _unread(node: fx.Node) -> float:
@@ -405,6 +420,8 @@ def _transform(node: fx.Node) -> float:
 
 def _kind(conv: Convolution) -> str:
     if value(conv.node).dtype in (torch.float16, torch.bfloat16):
+        if conv.transposed and max(conv.stride) > 1:
+            return "half, transposed"
         few = not conv.transposed and shape(conv.x)[1] <= FEW
         return ("half, few channels, 3 axes" if conv.d == 3 else "half, few channels") if few else "half convolution"
     if 1 < conv.groups < shape(conv.x)[1]:

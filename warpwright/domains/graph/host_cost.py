@@ -14,6 +14,7 @@ from torch import fx
 from warpwright.domains.graph.cuda.kernel import CudaKernel
 from warpwright.domains.graph.cuda.launches import Launches
 from warpwright.domains.graph.ir import GraphIR, aten, is_op
+from warpwright.domains.graph.kernels import FromFile
 from warpwright.domains.graph.techniques.convolutions.convolution import read as convolution_of
 
 GUARD = 5.5e-6
@@ -23,6 +24,9 @@ OPERATOR, PRODUCT, CONVOLUTION = 9e-6, 22e-6, 24e-6
 (results/cuda_l1_beside_h200: L1-76 0.032, L1-24 0.012)."""
 KERNEL, PLAN, FUSED_PRODUCT = 12e-6, 8.2e-6, 66e-6
 """Of ours: launched from Python, any number of them by a plan, and by Triton with three descriptors of tensors (results/fused_product_h200)."""
+TRITON = 25e-6
+"""One of ours that Triton launches without such: the four of a convolution and of the pass that cuts x took 0.09 to 0.14 ms whatever the GPU's part
+(31^2 and 14^2 places in results/implicit_convolution_h200), and KernelBench's 3:8, which has twelve, 0.73 to 0.93."""
 RECORDED, COPIED = 8.5e-6, 1.2e-6
 """A CUDA graph with its copies, and each new result. By their parts (the driver's launch 4 us, the looks at the state and at the stream): not timed
 yet."""
@@ -56,5 +60,7 @@ def call_seconds(node: fx.Node, launched: float) -> float:
         return FUSED_PRODUCT
     if name == "view_product":
         return PRODUCT * launched
+    if isinstance(node.target, FromFile):
+        return TRITON * launched
     first = PRODUCT if is_op(node, *_PRODUCTS) else CONVOLUTION if convolution_of(node) is not None else OPERATOR
     return first + OPERATOR * (launched - 1)

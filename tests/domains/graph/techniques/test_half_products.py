@@ -126,7 +126,9 @@ def test_they_are_proposed_where_tf32_is_permitted_in_place_of_what_float32_need
     with tf32_flags(True):  # by the program's own flags
         assert list(HalfProducts().sites(ir)) and not list(Int8Slices().sites(ir)) and not list(Tf32x3().sites(ir))
         after = HalfProducts().apply(ir, HALF)
-    assert cost_model.seconds(after, "cuda") < 0.5 * cost_model.seconds(ir, "cuda")
+    assert cost_model.seconds(after, "cuda") < 0.6 * cost_model.seconds(ir, "cuda")  # whose small calls a host takes longer for than a GPU
+    fused = FuseCuda().apply(after, next(iter(FuseCuda().sites(after))))
+    assert cost_model.seconds(fused, "cuda") < 0.4 * cost_model.seconds(ir, "cuda")
 
 
 class Big(nn.Module):

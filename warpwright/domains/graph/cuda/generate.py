@@ -243,12 +243,7 @@ class _Writer(Elements):
         if len(steps) == 1:
             body = ["__shared__ int shown;", "const int drawn = blockIdx.x;"]  # nobody waits, so the order does not matter
         if order.count > 1:
-            if len(steps) == 2:  # the second phase of a chunk begins where `lead` parts of the next one are drawn
-                begins, ends = order.lead, order.lead + order.items
-                body += [f"const int at = drawn % {every}, step = at >= {begins} && at < {ends}, chunk = drawn / {every} - step;"]
-                body += [f"const int place = at < {begins} ? at : step ? at - {begins} : at - {order.items};"]
-            else:
-                body += [f"const int step = drawn % {every} / {order.items}, chunk = drawn / {every} - step, place = drawn % {order.items};"]
+            body += [f"const int step = drawn % {every} / {order.items}, chunk = drawn / {every} - step, place = drawn % {order.items};"]
             body += [f"const int block = chunk * {order.blocks} + place / {parts}, part = place % {parts};"]
             body += [f"if (chunk < 0 || chunk >= {order.count} || block >= {blocks}) return;"]
         else:

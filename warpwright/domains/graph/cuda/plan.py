@@ -33,28 +33,24 @@ THREADS = 2048 * MULTIPROCESSORS
 """That it holds at once."""
 CHUNK_BYTES = 16 << 20
 """Of rows that do not fit registers as many are worked on at once as an L2 of 50 MB surely holds, together with what is written meanwhile."""
-LEAD_BYTES = 64 << 20
-"""Of the next chunk that are read before a chunk is read again: more than a chunk has, so all of it."""
 LARGE, SMALL = 16384, 16
 """Elements of a part, and those of a thread in the smallest one. Each part draws its work and counts itself as done, by atomic additions to a few
 addresses: softmax of 4,096 rows of 1.6 MB took 6.3 ms on an H200 in parts of 4,096 elements and 5.5 in parts of 16,384."""
 FAR_BYTES, FAR = 32 << 20, 4 * LARGE
 """From how many bytes on nothing of a row is left in an L2 when it is read once more, and elements of a part of such a row: all rows are read
-before the first is read again, so no block waits, and nothing asks for small parts. A batch norm of 67 MB a channel (KernelBench's 1:33) moved
-3.74 TB/s on an H200 in parts of 16,384 elements whose phases took turns, and 3.9 in parts of 32,768."""
-WAVES = 8
-"""Times that the parts of what is read once fill a GPU. Of a single wave of equal blocks the slowest multiprocessor is waited for: a mean of squares
-(KernelBench's 1:94) in 1,024 parts took 2.09 ms on an H200 in blocks of 256 threads, 0.97 waves, and 1.96 in blocks of 512, 1.94 waves."""
-LEAST_ONCE = 4 * LARGE
-"""Elements of such a part at least, but where there are 1,024 anyway: the last block joins all parts, some 3 us for 4,096 of them."""
-COLUMNS_WAVES, LEAST_COLUMN = 4, 256
-"""The same of columns, and elements of a column's part from the third wave on: 16 bytes of partial sums are written and read for each."""
-SHORT = 128
-"""Elements of a column that is read once and that a thread reads by itself."""
-STRIP = 32
-"""Neighbouring columns of a block where each is read once and there are enough of them. The blocks that run at once then read one piece of
-memory, 64 rows at a time, and 16,000 blocks end evenly. In blocks of 256 columns and half of the rows an H200 read 3.67 TB/s of rows of 4,095
-(KernelBench's 1:47); torch's kernel, which has such strips, 3.98."""
+before the first is read again, so no block waits, and nothing asks for small parts. A batch norm of 67 MB a channel (KernelBench's 1:33) takes
+3.14 ms on an H200 so, 3.27 in parts of 16,384 elements whose phases take turns (results/streams_h200)."""
+SHORT, MANY_COLUMNS = 128, THREADS
+"""Elements of a column that is read once and that a thread reads by itself; columns from which on longer ones are read in strips."""
+STRIP, STRIP_BLOCK = 128, 512
+"""Neighbouring columns of a block that has no others, and its threads. The blocks that run at once then read one piece of memory, and thousands of
+blocks end evenly: of rows of 4,095 (KernelBench's 1:47) an H200 read 4.31 TB/s so, 4.22 in strips of 32 by 256 threads, and 3.97 in blocks of 256
+columns and half of the rows (results/streams_h200)."""
+ONLY_READ = 2
+"""Times as many elements a thread of a block has where its threads wait for one another within a row, and only results of rows are written: more rows
+are on their way then. logsumexp of rows of 4,096 took 120 us in place of 154 on an H200; softmax, which writes as much as it reads, 134 and 131."""
+FLAT_BLOCK = 128
+"""Threads of a block where nothing is reduced, at most: on an H200 maps took 0.4 and 0.7 % less than with 256, and 1.0 and 1.6 less than with 512."""
 TOGETHER, TOGETHER_BLOCK = 16, 512
 """Blocks at most that share a row whose elements stay in their registers, and threads of each: two of them on a multiprocessor, so that one moves
 data while the other waits. A block waits for others of its row that may not have begun. They do begin: blocks draw their work in order, so only the
@@ -130,8 +126,6 @@ class Chunks:
     """Rows (of columns: blocks of them) of a chunk."""
     items: int
     """Numbers of one phase of one chunk: blocks times parts."""
-    lead: int
-    """Numbers of the first phase that are drawn before the second phase of the chunk before, of two phases; all of them, or fewer."""
 
     def grid(self, phases: int) -> int:
         """Return how many numbers are drawn in all."""
@@ -148,8 +142,7 @@ def chunks(shape: Plan, blocks: int, row_bytes: int) -> Chunks:
     row_bytes = row_bytes if row_bytes < FAR_BYTES else 0
     at_once = max(1, min(blocks, CHUNK_BYTES // row_bytes)) if row_bytes else blocks
     count = -(-blocks // at_once)
-    items = at_once * shape.parts
-    return Chunks(count, at_once, items, min(items, max(1, LEAD_BYTES * items // max(1, row_bytes * at_once))))
+    return Chunks(count, at_once, at_once * shape.parts)
 
 
 def plan(program: Program, layout: Layout, tuning: Tuning, phases: int, strided: Mapping[int, int] = MappingProxyType({})) -> Plan:
@@ -175,9 +168,11 @@ def plan(program: Program, layout: Layout, tuning: Tuning, phases: int, strided:
     gathers += [(t, move.index) for t, move in sums.items()]
     loose |= {index for _, index in gathers} | {t for t, index in gathers if layout.inner[-1].strides[index]}
     if layout.order == "flat":
-        chosen = Plan("flat", tuning.block, vector, 1, 0, 1, layout.rows, layout.length, tuning.unroll)
+        chosen = Plan("flat", min(tuning.block, FLAT_BLOCK), vector, 1, 0, 1, layout.rows, layout.length, tuning.unroll)
     else:
-        chosen = _rows(layout, tuning, vector, phases)
+        results = range(len(program.operands), len(layout.inner[-1].strides))
+        written = any(loop.strides[t] for t in results for loop in layout.inner)
+        chosen = _rows(layout, tuning, vector, phases, written)
         if phases > 1 and not chosen.items and any(move.kind == "sample" for moves in program.moves.values() for move in moves):
             raise Unsupported("resampling that each reading of a row would work out again")
     return replace(chosen, loose=frozenset(loose))
@@ -255,7 +250,8 @@ def _power_of_two(n: int) -> int:
     return 1 << max(0, n - 1).bit_length()
 
 
-def _rows(layout: Layout, tuning: Tuning, vector: int, phases: int) -> Plan:
+def _rows(layout: Layout, tuning: Tuning, vector: int, phases: int, written: bool) -> Plan:
+    """Return the plan of rows; `written`: is a result as large as they are?"""
     rows, length = layout.rows, layout.length
     vectors = -(-length // vector)
     per_thread = max(1, 8 * tuning.unroll // vector)  # vectors of a thread in a short row
@@ -264,7 +260,8 @@ def _rows(layout: Layout, tuning: Tuning, vector: int, phases: int) -> Plan:
         while group < min(32, vectors) and rows * group < THREADS:
             group *= 2
         return Plan("rows", tuning.block, vector, group, -(-vectors // group), 1, rows, length)
-    block = max(min(1024, _power_of_two(-(-vectors // per_thread))), 64)
+    more = 1 if written or phases == 1 else ONLY_READ
+    block = max(min(1024, _power_of_two(-(-vectors // (more * per_thread)))), 64)
     items = -(-vectors // block)
     few = rows < MULTIPROCESSORS and length > LONG
     if items * vector <= HELD and not few:
@@ -286,8 +283,11 @@ def _columns(layout: Layout, tuning: Tuning, phases: int) -> Plan:
     while phases > 1 and length > 32 * group and group < 32:  # to be read once
         group *= 2
         block = max(block, 32 * group)
-    if phases == 1 and units >= THREADS:  # a short column stays with one thread
-        group = max(1, block // STRIP) if length > SHORT else 1
+    if phases == 1 and units >= MANY_COLUMNS:
+        group = 1
+        if length > SHORT:
+            block = max(block, STRIP_BLOCK)
+            group = block // STRIP
     whole = Plan("columns", block, 1, group, -(-length // group), 1, units, length, tuning.unroll)
     if whole.items <= 32 or (phases == 1 and length <= SHORT):
         return whole
@@ -297,29 +297,17 @@ def _columns(layout: Layout, tuning: Tuning, phases: int) -> Plan:
 def _parts(whole: Plan, unroll: int, phases: int) -> Plan:
     """Return the plan with rows in parts: `unroll` times LARGE elements of a block, or fewer where that would leave multiprocessors idle.
 
-    In a single phase, in which no block waits for another, there are no more parts than fill the GPU several times.
+    In a single phase, in which no block waits for another, there are no more parts than fill the GPU twice.
     """
     blocks = -(-whole.units // whole.per_block)
-    if phases == 1:
-        return replace(whole, parts=_parts_once(whole, unroll, blocks))
     most = min(1024, -(-whole.length // (whole.group * SMALL * unroll)))
+    if phases == 1:
+        return replace(whole, parts=min(most, -(-2 * THREADS // (whole.block * blocks))))
     elements = whole.length * whole.per_block
-    far = 4 * elements >= FAR_BYTES and blocks * (elements // (FAR * unroll)) >= COLUMNS_WAVES * THREADS // whole.block
+    far = 4 * elements >= FAR_BYTES and blocks * (elements // (FAR * unroll)) >= 4 * THREADS // whole.block
     at_once = max(1, min(blocks, CHUNK_BYTES // (4 * elements)))
     few = -(-elements // (unroll * (FAR if far else LARGE)))
     return replace(whole, parts=min(most, max(few, -(-2 * MULTIPROCESSORS // at_once))))
-
-
-def _parts_once(whole: Plan, unroll: int, blocks: int) -> int:
-    """Return how many parts there are where each element is read once."""
-    small = -(-whole.length // (whole.group * SMALL * unroll))
-
-    def filling(waves: int) -> int:
-        return -(-waves * THREADS // (whole.block * blocks))
-
-    if whole.order == "columns":
-        return min(small, max(filling(2), min(filling(COLUMNS_WAVES), whole.length // LEAST_COLUMN)))
-    return min(small, filling(WAVES), max(1024, whole.length // LEAST_ONCE))
 
 
 def counted(program: Program) -> str:

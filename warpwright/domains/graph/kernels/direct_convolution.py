@@ -46,6 +46,8 @@ def _direct_convolution(
     y0 = place // OW % OH * SH + (zero - PH)
     x0 = place % OW * SW + (zero - PW)
     corner = n.to(tl.int64) * (CI * ID * IH * IW) + z0 * (IH * IW) + y0 * IW + x0
+    if taps > 1 or SD * SH * SW > 1:  # the order of places is said, not seen: Triton 3.6 takes that axis anyway, 3.8 the terms'
+        corner = tl.max_contiguous(tl.multiple_of(corner, 1), 2)
     m = tl.arange(0, OUTER_P * INNER_P)
     outer, inner = m // INNER_P, m % INNER_P
     row, real = outer * INNER + inner, (outer < OUTER) & (inner < INNER)
@@ -77,6 +79,8 @@ def _direct_convolution(
         if EPILOGUE is not None:
             sums = EPILOGUE(sums, row, real, q0, q1, q2, q3)
         target = n.to(tl.int64) * (OUTER * INNER * places) + place
+        if places % 2 == 1:
+            target = tl.max_contiguous(tl.multiple_of(target, 1), 2)
         tl.store(y + target[:, None] + row[None, :] * places, sums, mask=(i < total)[:, None] & real[None, :])
     else:
         if OUTER_P != OUTER or INNER_P != INNER:
@@ -90,6 +94,8 @@ def _direct_convolution(
         kept_p: tl.constexpr = INNER_P if AXIS == 1 else OUTER_P
         q = tl.arange(0, kept_p)
         target = n.to(tl.int64) * (kept * places) + place
+        if places % 2 == 1:
+            target = tl.max_contiguous(tl.multiple_of(target, 1), 2)
         tl.store(y + target[:, None] + q[None, :] * places, found, mask=(i < total)[:, None] & (q < kept)[None, :])
 
 

@@ -7,8 +7,8 @@ Ladder:
 2. As many programs as the GPU has multiprocessors, each takes tile after tile (`persistent`); tiles of `GROUP` rows of blocks are neighbours in
    time, so that L2 holds their operands. The end of a tile runs while the next one's operands come.
 
-Parameters: ROWS 64 to 256, COLUMNS 64 to 256, DEPTH 32 to 128 (powers of two), warps 4 or 8, stages 2 to 5. Rows of x and w begin at multiples of
-16 bytes.
+Parameters: ROWS 64 to 256, COLUMNS 64 to 256, DEPTH 32 to 128 (powers of two), warps 4 or 8, stages 2 to 5, and parts that a tile ends in, 2 (which
+may be left out) or 4. Rows of x and w begin at multiples of 16 bytes.
 
 Achieved on an H200 (results/fused_product_h200): 8,192 x 4,096 -> 16,384 with gelu 676 TFLOP/s in bfloat16, cuBLAS without the end 693.
 """
@@ -32,10 +32,30 @@ def _product_end(sums, y, row, column, m, n, q0, q1, q2, q3, ROWS: tl.constexpr,
 
 
 @triton.jit
+def _product_ends(
+    sums, y, row, column, m, n, q0, q1, q2, q3, ROWS: tl.constexpr, COLUMNS: tl.constexpr, END: tl.constexpr, PARTS: tl.constexpr,
+):  # fmt: skip
+    """End a tile's columns in two or four parts in turn: the shared memory that a part is written by, and read by where END reads a tensor like y."""
+    half: tl.constexpr = COLUMNS // 2
+    left, right = tl.split(tl.permute(tl.reshape(sums, (ROWS, 2, half)), (0, 2, 1)))
+    if PARTS == 2:
+        _product_end(left, y, row, column, m, n, q0, q1, q2, q3, ROWS, half, END)
+        _product_end(right, y, row, column + half, m, n, q0, q1, q2, q3, ROWS, half, END)
+    else:
+        fourth: tl.constexpr = half // 2
+        first, second = tl.split(tl.permute(tl.reshape(left, (ROWS, 2, fourth)), (0, 2, 1)))
+        third, last = tl.split(tl.permute(tl.reshape(right, (ROWS, 2, fourth)), (0, 2, 1)))
+        _product_end(first, y, row, column, m, n, q0, q1, q2, q3, ROWS, fourth, END)
+        _product_end(second, y, row, column + fourth, m, n, q0, q1, q2, q3, ROWS, fourth, END)
+        _product_end(third, y, row, column + half, m, n, q0, q1, q2, q3, ROWS, fourth, END)
+        _product_end(last, y, row, column + half + fourth, m, n, q0, q1, q2, q3, ROWS, fourth, END)
+
+
+@triton.jit
 def _fused_product(
     x, w, y, q0, q1, q2, q3, m, n, k, programs,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr, GROUP: tl.constexpr, BY_ROWS: tl.constexpr, END: tl.constexpr,
-    STAGES: tl.constexpr, FLATTEN: tl.constexpr,
+    STAGES: tl.constexpr, PARTS: tl.constexpr, FLATTEN: tl.constexpr,
 ):  # fmt: skip
     down, across = tl.cdiv(m, ROWS), tl.cdiv(n, COLUMNS)
     for tile in tl.range(tl.program_id(0), down * across, programs, flatten=FLATTEN):
@@ -51,10 +71,7 @@ def _fused_product(
             else:
                 b = w.load([step * DEPTH, column])
             sums = tl.dot(a, b, sums, input_precision="tf32")
-        half: tl.constexpr = COLUMNS // 2  # two halves in turn need half the shared memory
-        left, right = tl.split(tl.permute(tl.reshape(sums, (ROWS, 2, half)), (0, 2, 1)))
-        _product_end(left, y, row, column, m, n, q0, q1, q2, q3, ROWS, half, END)
-        _product_end(right, y, row, column + half, m, n, q0, q1, q2, q3, ROWS, half, END)
+        _product_ends(sums, y, row, column, m, n, q0, q1, q2, q3, ROWS, COLUMNS, END, PARTS)
 
 
 def fused_product(x, w, by_rows, end, operands, shape, kind=None):
@@ -71,14 +88,14 @@ def fused_product(x, w, by_rows, end, operands, shape, kind=None):
     y = x.new_empty((*x.shape[:-1], n), dtype=kind)
     if y.numel() == 0:
         return y
-    rows, columns, depth, group, warps, stages = shape
+    rows, columns, depth, group, warps, stages, parts = (*shape, 2)[:7]
     operands = [q.contiguous() for q in operands]
     programs = torch.cuda.get_device_properties(x.device).multi_processor_count if x.is_cuda else 3
     programs = min(programs, triton.cdiv(m, rows) * triton.cdiv(n, columns))
     of_w = TensorDescriptor.from_tensor(w, [columns, depth] if by_rows else [depth, columns])
-    of_y = TensorDescriptor.from_tensor(y.view(m, n), [rows, columns // 2])
+    of_y = TensorDescriptor.from_tensor(y.view(m, n), [rows, columns // parts])
     _launched(_fused_product, (programs,), (
         TensorDescriptor.from_tensor(flat, [rows, depth]), of_w, of_y, *(*operands, *[flat] * 4)[:4], m, n, k, programs,
-        rows, columns, depth, group, by_rows, end, stages, x.is_cuda,
+        rows, columns, depth, group, by_rows, end, stages, parts, x.is_cuda,
     ), warps, stages)  # fmt: skip
     return y

@@ -39,6 +39,18 @@ KINDS = (torch.bfloat16, torch.float16)
 _PRODUCTS = (aten.linear.default, aten.addmm.default, aten.mm.default, aten.matmul.default)
 
 
+SHARED_BYTES = 227 << 10
+"""Of a block on a Hopper GPU."""
+
+
+def parts_of(shape: list[int], size: int, result: int, read: int) -> int:
+    """Return in how many parts a tile of these blocks ends, so that its operands, what it writes and what its end reads fit shared memory. `result`,
+    `read`: bytes of an element of the result, and of the largest tensor like it that the end reads, or 0: Triton moves both through it."""
+    rows, columns, depth, _, _, stages = shape
+    operands = stages * (rows + columns) * depth * size + 1024  # and barriers
+    return 2 if operands + rows * columns // 2 * (result + read) <= SHARED_BYTES else 4
+
+
 def block_shape(m: int, n: int, size: int) -> list[int]:
     """Return rows, columns and depth of a block, rows of blocks in a group, warps and stages; `size`: bytes of an element."""
     if math.ceil(m / 128) * math.ceil(n / 128) < 132:
@@ -169,7 +181,11 @@ def _starts(ir: GraphIR) -> list[fx.Node]:
 
 
 def _emit(e: Edit, node: fx.Node, found: _Found) -> None:
-    blocks = block_shape(math.prod(shape(found.x)[:-1]), shape(node)[-1], value(found.x).element_size())
+    size = value(found.x).element_size()
+    blocks = block_shape(math.prod(shape(found.x)[:-1]), shape(node)[-1], size)
+    read = max((value(q).element_size() for q in found.end.operands if shape(q) == shape(node)), default=0)
+    if (parts := parts_of(blocks, size, value(node).element_size(), read)) > 2:
+        blocks = [*blocks, parts]
     target = FusedProduct(found.end, found.by_rows, found.biased, blocks, dtype(node) != dtype(found.x))
     e.replace(found.end.last, e.before(found.end.last).call(target, found.x, found.w, *found.end.operands))
 
