@@ -55,7 +55,7 @@ tensor cores' rate: 8 channels to 64 in TF32 (L2-57) took 0.31 ms; over three ax
 transposed ones in four groups took 2.5, 2.0 and 5.7 ms for 6, 14 and 8 GFLOP (L1-72, 73, 75); their phases, ordinary ones, ran at 4 to 21 TFLOPS.
 Sums of 315 terms (L1-60) took `direct_convolution` 8.5 ms for 139 GFLOP. cuDNN in float16, over three axes, of three channels made eight: 2.7 and
 3.7 ms for 105 and 371 GFLOP (L1-54, 60); over two, of an image's three (L1-50 and AlexNet), 1.0 and 4.0 for 144 and 576.
-Transposed with strides 250 (L2-2, 5 and 16: 1.84, 2.34 and 2.08 ms).
+Transposed with strides, to 64 channels, 250 (L2-2, 5 and 16: 1.84, 2.34 and 2.08 ms; of 128 L2-93, 1.02, 500).
 Transposed of 3 channels: L2-60 and 89, of 5.4 GFLOP, took torch.compile 4.4 and 4.1 ms, most of it there.
 `implicit_convolution`: what is left of its kernels' times (results/implicit_convolution_h200)
 without their bytes, which hardly overlap the products: L2-1 0.79 ms, L1-62 0.91, L1-63 4.5, 512 channels to 512 0.23. "pointwise tf32" ran at 267
@@ -420,7 +420,7 @@ def _transform(node: fx.Node) -> float:
 
 def _kind(conv: Convolution) -> str:
     if value(conv.node).dtype in (torch.float16, torch.bfloat16):
-        if conv.transposed and max(conv.stride) > 1:
+        if conv.transposed and max(conv.stride) > 1 and conv.channels <= OF_A_BLOCK:
             return "half, transposed"
         few = not conv.transposed and shape(conv.x)[1] <= FEW
         return ("half, few channels, 3 axes" if conv.d == 3 else "half, few channels") if few else "half convolution"
