@@ -51,8 +51,11 @@ VIEWS: Mapping[str, View] = {
     "kernelbench-levels-307-again": partial(levels.view, of="draw-307-again"),
     "kernelbench-levels-523": partial(levels.view, of="draw-523"),
     "kernelbench-levels-811": partial(levels.view, of="draw-811", cut="unfinished-811"),
+    "kernelbench-levels-811-second": partial(levels.view, of="draw-811-second", cut="unfinished-811-second"),
     "whole-first": first_table.whole,
     "whole-first-tf32": partial(first_table.whole, run="tf32: "),
+    "whole-first-tf32-third": partial(first_table.whole, run="tf32 third: "),
+    "whole-first-tf32-fourth": partial(first_table.whole, run="tf32 fourth: "),
     "kernelbench-levels-307-3": partial(levels.view, of="draw-307-3"),
     "kernelbench-drawn": partial(kernelbench, of="drawn"),
     "first-kernelbench": partial(first_table.view, of="kernelbench"),
@@ -67,8 +70,7 @@ VIEWS: Mapping[str, View] = {
     "mended-modules": partial(first_table.view, of="tasks,held_out", table="mended"),
     "mended-kernelbench": partial(first_table.view, of="kernelbench", table="mended"),
     "verdicts": partial(kernelbench, of="verdicts"),
-    "cuda-l1-beside": cuda_l1_beside.view,
-    "cuda-l1-again": partial(cuda_l1_beside.view, table="again"),
+    "cuda-l1-third": partial(cuda_l1_beside.view, table="third"),
     **{f"choices-{part}": partial(choices.view, part=part) for part in choices.PARTS},
 }
 

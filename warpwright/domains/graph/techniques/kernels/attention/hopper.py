@@ -38,7 +38,7 @@ class FlashHoppers:
         "S", tried_first=True,
         best_with=(Action("flash_attention", params=(("precision", "own"),)), Action("fused_product"), fuse_cuda(1, DEFAULT), Action("cuda_graph")),
     )
-    """On an H200 1.00 to 1.22 times cuDNN's kernel in 33 of 34 cases (results/attention_h200). What it leaves, with a mask or a bias, is
+    """On an H200 1.10 times cuDNN's kernel in the mean of 34 cases, 0.92 to 1.29 (results/attention_h200). What it leaves, with a mask or a bias, is
     `flash_attention`'s."""
     assume: str = "what goes into attention is finite"
 
