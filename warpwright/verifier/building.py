@@ -9,6 +9,7 @@ import time
 
 from warpwright.base import Build, Source, Verdict
 from warpwright.errors import CallRaised, JudgeFailed, WorkerDied
+from warpwright.tasks import taskfile
 from warpwright.verifier import aftermath
 from warpwright.verifier.judge_client import TIMED_STATE, Judge
 from warpwright.verifier.rejections import Rejected, as_rejections, census, deliberate, good, load_state, prepare_call, rejection
@@ -54,6 +55,8 @@ def _build(judge: Judge, worker: Worker, entry: str, source: Source) -> dict[str
         raise JudgeFailed(f"a worker did not come up: {error}") from error
     worker.isolation = tuple(greeting["isolation"])
     judge.probe(worker)
+    if untrusted and (packages := taskfile.packages(judge.task)):
+        worker.request("load", limit, modules=list(packages))  # one that raises does so again in the program
     files = [list(pair) for pair in source.files]
     about = {name: facts[name] for name in ("init", "training", "apart", "lazy")} | {"stateful": bool(facts["mutated_state"])}
     if worker.role == "baseline" and facts["draws_matter"]:  # else what torch.compile draws by kernels of its own are other numbers
