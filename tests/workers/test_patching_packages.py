@@ -75,3 +75,8 @@ def test_what_the_original_replaces_may_be_replaced_so_and_nothing_else(judge: v
     with Worker("candidate", "cpu", Limits(reads=taskfile.reads(judge.task))) as worker:
         _, verdict = building.build(judge, worker, "candidate", source)
     assert (verdict.check if verdict else "ok") == expected, verdict
+
+
+def test_a_program_that_imports_no_package_of_the_originals_waits_for_none(judge: verify.Judge) -> None:
+    for text, expected in (("import torch\n", []), ("import torch\nimport puts_its_own\n", ["puts_its_own"])):
+        assert building._packages(judge, Source("python", (("candidate.py", text),))) == expected
