@@ -90,7 +90,7 @@ def _written_out(node: fx.Node) -> Attention | None:
     q, k, v = (_unreshaped(x, scores.lead) for x in (q, k, v))
     plain = untransposed(k)
     transposed, k = plain is None, k if plain is None else plain
-    if all(_is_widened(x, dtype(v)) for x in (q, k)):
+    if not scores.factors and all(_is_widened(x, dtype(v)) for x in (q, k)):  # a factor of float32 is more than 16 bits hold
         q, k = q.args[0], k.args[0]  # type: ignore[union-attr]
     return Attention(
         q, k, v, scores.lead, scores.factor, transposed, tuple(scores.factors), tuple(scores.biases), tuple(scores.masks), form=form,
