@@ -36,7 +36,7 @@ def _of_library(node: fx.Node) -> Attention | None:
     if argument(node, "dropout_p") or not all(map(is_tensor, (q, k, v))) or len(shape(q)) < 3:  # type: ignore[arg-type]
         return None
     scale = shape(q)[-1] ** -0.5 if scale is None else scale  # type: ignore[arg-type]
-    if not isinstance(scale, int | float) or scale <= 0:
+    if not isinstance(scale, int | float) or not 0 < scale < math.inf:
         return None
     causal = bool(argument(node, "is_causal"))
     found = Attention(q, k, v, _joined(node), float(scale), causal=causal, dead="zero")  # type: ignore[arg-type]
