@@ -301,3 +301,46 @@ def test_a_prepared_factor_in_a_callers_graph(monkeypatch):
     product()
     first.replay()
     torch.testing.assert_close(early, a @ weight.T)
+
+
+NORMS = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale, self.product = nn.Parameter(torch.rand(12, 1) + 0.5), nn.Linear(8, 12)
+        self.still, self.first, self.twice = nn.BatchNorm1d(8).eval(), nn.BatchNorm1d(8, momentum=0.3), nn.BatchNorm1d(12)
+        self.calls = nn.Buffer(torch.zeros(()))
+
+    def forward(self, x):
+        self.calls.add_(1)
+        y = nn.functional.linear(self.first(self.still(x)), self.product.weight * self.scale, self.product.bias)
+        return self.twice(torch.relu(self.twice(y))) + self.calls
+
+def get_inputs():
+    return [torch.rand(8, 8)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_what_norms_write_is_written_once_a_call(tmp_path: Path) -> None:
+    """Running statistics, counts and a buffer of the model's own, after the trial calls of the recording too, and where tensors are replaced."""
+    space = graph.space(models.task(tmp_path, NORMS), "cuda")
+    names: dict[str, Any] = {"__name__": "generated"}
+    exec(space.candidate([Action("fold_parameters"), Action("cuda_graph")]).source.text, names)
+    names["VERIFIED"]["device"] = "cpu"
+    names["_captures"] = lambda tensors: Tape.running is not None
+    new, old = names["ModelNew"](), names["Model"]()
+    old.load_state_dict(new.state_dict())
+    with torch.no_grad():
+        for call in range(5):
+            if call == 3:
+                new.first.running_var, old.first.running_var = (torch.full((8,), 3.0) for _ in range(2))
+            x = torch.rand(8, 8)
+            torch.testing.assert_close(answers(new, x), old(x))
+            torch.testing.assert_close(new.state_dict(), old.state_dict())
+    assert int(new.first.num_batches_tracked) == 5 and int(new.twice.num_batches_tracked) == 10

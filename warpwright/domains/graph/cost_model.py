@@ -275,7 +275,7 @@ def _slow_norm(node: fx.Node) -> float:
     if is_op(node, aten.group_norm.default, aten.instance_norm.default):
         return NORMED
     counts = is_op(node, aten.batch_norm.default) and argument(node, "training") and value(node).dim() >= 4
-    return NORMED * max(1.0, MULTIPROCESSORS / shape(node)[1]) if counts else 1.0
+    return NORMED * max(1.0, MULTIPROCESSORS / max(shape(node)[1], 1)) if counts else 1.0
 
 
 def _unread(node: fx.Node) -> float:

@@ -124,6 +124,30 @@ def test_scores_in_float32_of_16_bits() -> None:
     assert not list(FlashHoppers().sites(both)), "values in float32 are multiplied in float32"
 
 
+def test_a_factor_in_float32_leaves_widened_numbers_as_they_are() -> None:
+    def body(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        once = ((q.float() @ k.float().mT) * torch.full((4, 1, 1), 0.3)).softmax(-1).to(v.dtype) @ v
+        return once + (q.float() @ k.float().mT).softmax(-1).to(v.dtype) @ v
+
+    ir = captured(Written(body), *drawn(kv=4))
+    [action] = FlashAttentions().sites(ir)
+    calls = [node for node in FlashAttentions().apply(ir, action).graph.nodes if node.target is FLASH_ATTENTION]
+    assert len(calls) == 1, "the other one"
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+def test_the_lowest_float32_in_widened_scores(kind: torch.dtype) -> None:
+    def body(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        scores = (q.float() @ k.float().mT).masked_fill(k[:, :, None, :, 0] > 0, torch.finfo(torch.float32).min)
+        return scores.softmax(-1).to(v.dtype) @ v
+
+    inputs = drawn(kv=4, kind=kind)
+    ir = captured(Written(body), *inputs)
+    [action] = FlashAttentions().sites(ir)
+    after = FlashAttentions().apply(ir, action)
+    torch.testing.assert_close(run(after, inputs, {}), run(ir, inputs, {}), rtol=1e-2, atol=1e-2)
+
+
 def test_a_mask_that_layers_share_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def body(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         seen = torch.ones(72, 80, dtype=torch.bool).tril()

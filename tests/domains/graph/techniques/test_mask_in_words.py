@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import pytest
@@ -78,6 +79,8 @@ LEFT = {
     "other numbers": (call(lambda: torch.where(below(), -1.0, LOWEST)), 20),
     "a row that sees nothing": (call(lambda: below(offset=-1)), 20),
     "a mask of the inputs": (from_inputs, 20),
+    "a factor that is no number": (lambda q, k, v: F.scaled_dot_product_attention(q, k, v, below(), scale=math.nan, enable_gqa=True), 20),
+    "an infinite factor": (lambda q, k, v: F.scaled_dot_product_attention(q, k, v, below(), scale=math.inf, enable_gqa=True), 20),
     "causal by itself": (lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True), 20),
 }  # fmt: skip
 

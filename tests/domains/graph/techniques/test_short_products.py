@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from exactness import assert_equal_in_double, captured, fixpoint
+from exactness import assert_equal_in_double, captured, fixpoint, run
 from torch import nn
 
 from warpwright.base import Action
@@ -84,3 +84,36 @@ def test_the_estimate_prefers_the_one_kernel() -> None:
         before, after = _sums(model, x)
     product, kernel = (cost_model.seconds(ir, "cuda") for ir in (fixpoint(before, [EINSUM, FOLD])[0], FuseCuda().apply(after, fuse_cuda(1, DEFAULT))))
     assert kernel < 0.5 * product
+
+
+@pytest.mark.parametrize(("rows", "terms", "columns"), [(1, 3, 4), (4, 2, 1), (1, 1, 1), (1, 4, 1)])
+@pytest.mark.parametrize("equation", ["abln,abnp->abpl", "nlab,apbn->bpal", "aln,anp->pal"])
+def test_one_row_or_one_column(equation: str, rows: int, terms: int, columns: int) -> None:
+    class Turned(nn.Module):
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            return torch.einsum(equation, x, y)
+
+    sizes = {"a": 2, "b": 3, "l": rows, "n": terms, "p": columns}
+    inputs = [torch.randn(*(sizes[letter] for letter in letters)) for letters in equation.split("->")[0].split(",")]
+    before, after = _sums(Turned(), *inputs)
+    assert not find(after, aten.bmm)
+    assert_equal_in_double(before, after, inputs, Turned())
+
+
+def test_16_bits_are_summed_in_float32() -> None:
+    x = torch.tensor([[[300.0, 300.0, 1.0]]], dtype=torch.float16).expand(2, 4, 3).contiguous()
+    y = torch.tensor([[[300.0], [-300.0], [0.5]]], dtype=torch.float16).expand(2, 3, 5).contiguous()
+    _, after = _sums(Plain(), x, y)
+    assert torch.equal(run(after, [x, y], {}, flat=True)[0], torch.full((2, 4, 5), 0.5, dtype=torch.float16)), "90,000 is no float16"
+
+
+@pytest.mark.parametrize("empty", [(2, 5, 0), (0,)])
+def test_parts_of_other_types_and_empty_ones(empty: tuple[int, ...]) -> None:
+    class Joined(nn.Module):
+        def forward(self, x: torch.Tensor, y: torch.Tensor, z: torch.Tensor, nothing: torch.Tensor) -> torch.Tensor:
+            return torch.bmm(torch.cat([nothing, x, y], -1), torch.cat([z[:, :1].bfloat16(), z[:, 1:]], 1))
+
+    inputs = [torch.randn(2, 5, 1).bfloat16(), torch.randn(2, 5, 2), torch.randn(2, 3, 6), torch.zeros(*empty)]
+    before, after = _sums(Joined(), *inputs)
+    assert not find(after, aten.bmm)
+    torch.testing.assert_close(run(after, inputs, {}, flat=True), run(before, inputs, {}, flat=True), rtol=1e-6, atol=1e-6)

@@ -137,3 +137,32 @@ def test_the_estimate_counts_copies_and_what_torch_keeps_between() -> None:
     call, rates = _calls(after)[0], cost_model.RATES["cuda"]
     assert cost_model.launches(call, rates) == calls_of(call) == 8
     assert host_cost.call_seconds(call, 8) == 8 * host_cost.PRODUCT
+
+
+class Pair(nn.Module):
+    """Two products of heads, added; `shared`: of the same left operand, which lies as the library takes it."""
+
+    def __init__(self, shared: bool) -> None:
+        super().__init__()
+        self.shared = shared
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor, z: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return torch.einsum("bhln,bnhp->blhp", x, y) + torch.einsum("bhln,bnhp->blhp", x if self.shared else z, w)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "calls"),
+    [((torch.float32, torch.float32), 1), ((torch.float32, torch.bfloat16), 2), ((torch.bfloat16, torch.float32), 2)],
+)  # fmt: skip
+def test_a_sum_of_two_products(kinds: tuple[torch.dtype, torch.dtype], calls: int) -> None:
+    inputs = [x.to(kind) for kind in kinds for x in (torch.randn(2, 3, 8, 8), torch.randn(2, 8, 3, 8))]
+    for shared in {kinds[0] == kinds[1], False}:
+        model = Pair(shared)
+        after = TECHNIQUE.apply(_prepared(model, *inputs), Action("view_products"))
+        assert len(_calls(after)) == calls, "the library adds to a sum of the same type alone"
+        names: dict[str, Any] = {"torch": torch}
+        exec("\n".join(straight.kernels(after)), names)
+        for node in _calls(after):
+            node.target = names["view_product"]
+        [seen] = run(after, inputs, {}, flat=True)
+        torch.testing.assert_close(seen, model(*inputs), rtol=1e-5 if calls == 1 else 1e-2, atol=1e-5 if calls == 1 else 1e-2)

@@ -13,11 +13,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import torch
 from torch import fx
 
 from warpwright.base import Action
 from warpwright.domains.graph.cuda.plan import DEFAULT
-from warpwright.domains.graph.ir import Edit, GraphIR, Inserter, argument, aten, edit, find, is_op, is_parameter_only, only_user, shape, value
+from warpwright.domains.graph.ir import Edit, GraphIR, Inserter, argument, aten, dtype, edit, find, is_op, is_parameter_only, only_user, shape, value
 from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
@@ -62,14 +63,14 @@ def read(node: fx.Node) -> _Short | None:
 
 
 def _split(sizes: tuple[int, ...], products: tuple[int, ...]) -> list[list[int]] | None:
-    """Return consecutive groups of sizes with these products, each as long as it gets; None where there are none."""
+    """Return consecutive sizes with these products, of the batch (which may have none), rows and columns; None where there are none."""
     parts: list[list[int]] = []
     rest = list(sizes)
     for number, product in enumerate(products):
         part: list[int] = []
-        while rest and (math.prod(part) < product or (number == len(products) - 1)):
+        while rest and (math.prod(part) < product or (number > 0 and not part) or number == len(products) - 1):
             part.append(rest.pop(0))
-        if math.prod(part) != product:
+        if math.prod(part) != product or (number > 0 and not part):
             return None
         parts.append(part)
     return parts
@@ -118,11 +119,11 @@ def _replace(e: Edit, node: fx.Node) -> None:
     down = -len(found.columns) - 1
     total: fx.Node | None = None
     for term in range(found.terms):
-        left, right = _part(at, x, len(shape(x)) - 1, term), _part(at, y, len(shape(y)) + down, term)
+        left, right = (_wide(at, one) for one in (_part(at, x, len(shape(x)) - 1, term), _part(at, y, len(shape(y)) + down, term)))
         product = at.call(aten.mul.Tensor, left, right)
         total = product if total is None else at.call(aten.add.Tensor, total, product)
     assert total is not None
-    e.replace(found.last, total)
+    e.replace(found.last, _of_kind(at, total, dtype(node)))
 
 
 def _part(at: Inserter, x: fx.Node, dim: int, place: int) -> fx.Node:
@@ -131,11 +132,20 @@ def _part(at: Inserter, x: fx.Node, dim: int, place: int) -> fx.Node:
     if is_op(x, aten.permute.default):
         return at.call(aten.permute.default, _part(at, args[0], args[1][dim] % len(shape(x)), place), args[1])
     if is_op(x, aten.cat.default) and argument(x, "dim") % len(shape(x)) == dim:
-        for part in args[0]:
+        for part in (one for one in args[0] if shape(one) != (0,)):  # torch joins an empty vector to anything
             if place < shape(part)[dim]:
-                return _part(at, part, dim, place)
+                return _of_kind(at, _part(at, part, dim, place), dtype(x))
             place -= shape(part)[dim]
     return x if shape(x)[dim] == 1 else at.call(aten.slice.Tensor, x, dim, place, place + 1)
+
+
+def _of_kind(at: Inserter, x: fx.Node, kind: torch.dtype) -> fx.Node:
+    return x if dtype(x) == kind else at.call(aten.to.dtype, x, kind)
+
+
+def _wide(at: Inserter, x: fx.Node) -> fx.Node:
+    """Return numbers of 16 bits in float32, which the library sums their products in."""
+    return _of_kind(at, x, torch.promote_types(dtype(x), torch.float32))
 
 
 def _shaped(at: Inserter, x: fx.Node, sizes: list[int]) -> fx.Node:

@@ -22,7 +22,7 @@ from torch import fx
 
 from warpwright.base import Action
 from warpwright.domains.graph.cuda.plan import DEFAULT
-from warpwright.domains.graph.ir import Edit, GraphIR, Inserter, aten, edit, find, is_op, is_tensor, only_user, shape, value
+from warpwright.domains.graph.ir import Edit, GraphIR, Inserter, aten, dtype, edit, find, is_op, is_tensor, only_user, shape, value
 from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
@@ -55,7 +55,7 @@ def view_product(order, *operands):  # type: ignore[no-untyped-def]
     result = operands[0].new_empty([sizes[i] for i in order])
     placed = result.permute([order.index(i) for i in range(len(order))])
     batch = range(len(sizes) - 2)
-    for a, b in zip(operands[::2], operands[1::2], strict=True):
+    for number, (a, b) in enumerate(zip(operands[::2], operands[1::2], strict=True)):
         three = (a, b, placed)
         one = _one_dimension(sizes[:-2], [t.stride() for t in three])
         others = [i for i in batch if i not in one]
@@ -67,7 +67,7 @@ def view_product(order, *operands):  # type: ignore[no-untyped-def]
                     t.storage_offset() + sum(at * t.stride(i) for at, i in zip(place, others, strict=True)),
                 ) for t in three
             )  # fmt: skip
-            if a is operands[0]:
+            if number == 0:
                 torch.bmm(x, y, out=z)
             else:
                 z.baddbmm_(x, y)
@@ -206,7 +206,9 @@ def _join(e: Edit, node: fx.Node) -> None:
     """Have a sum of two such products added up by the library."""
     left, right = node.args
     both = all(isinstance(x, fx.Node) and x.target is VIEW_PRODUCT and only_user(x) is node for x in (left, right))
-    if not both or left is right or left.args[0] != right.args[0] or shape(left) != shape(right) or node.kwargs.get("alpha", 1) != 1:  # type: ignore[union-attr, arg-type]
+    if not both or left is right or left.args[0] != right.args[0] or node.kwargs.get("alpha", 1) != 1:  # type: ignore[union-attr]
+        return
+    if shape(left) != shape(right) or dtype(left) != dtype(right):  # type: ignore[arg-type]
         return
     e.replace(node, e.before(node).call(VIEW_PRODUCT, left.args[0], *left.args[1:], *right.args[1:]))  # type: ignore[union-attr]
 

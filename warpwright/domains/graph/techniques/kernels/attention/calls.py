@@ -35,8 +35,9 @@ def _weights(
     q: torch.Tensor, k: torch.Tensor, scale: float, causal: bool, offset: int, window: int, mask: torch.Tensor | None, hidden: bool,
     fill: float | None, bias: torch.Tensor | None, form: str, dead: str,
 ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
-    """Return scores and weights; heads of `k` are as many as those of `q`."""
-    scores = q @ k.mT * scale
+    """Return scores, of 16 bits in float32 as the kernels have them, and weights; heads of `k` are as many as those of `q`."""
+    kind = torch.promote_types(q.dtype, torch.float32)
+    scores = q.to(kind) @ k.mT.to(kind) * scale
     scores = scores if bias is None else scores + bias.to(scores.dtype)
     if mask is not None:
         scores = scores.masked_fill(mask if hidden else ~mask, -math.inf if fill is None else fill)
@@ -45,7 +46,7 @@ def _weights(
         scores = scores.masked_fill(away < 0, -math.inf)
     if window:
         scores = scores.masked_fill(away >= window, -math.inf)
-    weights = scores.relu() if form == "relu" else scores.softmax(-1)
+    weights = (scores.relu() if form == "relu" else scores.softmax(-1)).to(q.dtype)
     return scores, weights.masked_fill((scores == -math.inf).all(-1, keepdim=True), 0.0) if dead == "zero" else weights
 
 

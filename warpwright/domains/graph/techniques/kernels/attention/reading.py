@@ -36,7 +36,7 @@ def _of_library(node: fx.Node) -> Attention | None:
     if argument(node, "dropout_p") or not all(map(is_tensor, (q, k, v))) or len(shape(q)) < 3:  # type: ignore[arg-type]
         return None
     scale = shape(q)[-1] ** -0.5 if scale is None else scale  # type: ignore[arg-type]
-    if not isinstance(scale, int | float) or scale <= 0:
+    if not isinstance(scale, int | float) or not 0 < scale < math.inf:
         return None
     causal = bool(argument(node, "is_causal"))
     found = Attention(q, k, v, _joined(node), float(scale), causal=causal, dead="zero")  # type: ignore[arg-type]
@@ -90,7 +90,7 @@ def _written_out(node: fx.Node) -> Attention | None:
     q, k, v = (_unreshaped(x, scores.lead) for x in (q, k, v))
     plain = untransposed(k)
     transposed, k = plain is None, k if plain is None else plain
-    if all(_is_widened(x, dtype(v)) for x in (q, k)):
+    if not scores.factors and all(_is_widened(x, dtype(v)) for x in (q, k)):  # a factor of float32 is more than 16 bits hold
         q, k = q.args[0], k.args[0]  # type: ignore[union-attr]
     return Attention(
         q, k, v, scores.lead, scores.factor, transposed, tuple(scores.factors), tuple(scores.biases), tuple(scores.masks), form=form,
