@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from pathlib import Path
+from typing import Any
 
 from warpwright import timing
 from warpwright.native import copied_graph
@@ -59,15 +61,29 @@ def _binds_other(text: str, name: str) -> bool:
     return False
 
 
-def forward(count: int, nested: bool, call: str, chained: bool = False, name: str = "_watch") -> list[str]:
+def _nest(item):  # type: ignore[no-untyped-def]
+    """Return how a call's arguments are nested: classes, and keys in their order, which a forward may go by."""
+    if isinstance(item, dict):
+        return type(item).__name__, tuple((repr(key), _nest(child)) for key, child in item.items())
+    return (type(item).__name__, tuple(map(_nest, item))) if type(item) in (tuple, list) or hasattr(item, "_fields") else None
+
+
+def nest() -> str:
+    """Return the text of `_nest`, which programs carry whose arguments are nested."""
+    return inspect.getsource(_nest).replace("  # type: ignore[no-untyped-def]", "") + "\n"
+
+
+def forward(count: int, taken: Any, call: str, chained: bool = False, name: str = "_watch") -> list[str]:
     """Return the method `forward`: `call` where it is the faster one's turn, with `leaves` and `watch` at hand.
 
-    `chained`: another program is the next in turn, and the last one says why none fits. `name`: under which the model holds its `watch`.
+    `taken`: the arguments where they are nested, else None. `chained`: another program is the next in turn, and the last one says why none fits.
+    `name`: under which the model holds its `watch`.
     """
     arranged = f"_arranged(Model.forward, args, kwargs, {count})"
     flat = [f"        leaves = args if len(args) == {count} and not kwargs else {arranged}"]
-    if nested:
-        flat = [f"        leaves = None if (given := {arranged}) is None else torch.utils._pytree.tree_leaves(given)"]
+    if taken is not None:
+        other = f"(given := {arranged}) is None or _nest(given) != {_nest(taken)!r}"
+        flat = [f"        leaves = None if {other} else torch.utils._pytree.tree_leaves(given)"]
     return [
         "    @_functools.wraps(Model.forward)",
         "    def forward(self, *args, **kwargs):",
