@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 import torch
 from torch import nn
 
+from warpwright.errors import TaskError
+from warpwright.tasks import taskfile
 from warpwright.tasks.calibrate import calibrated
 
 
@@ -54,3 +59,32 @@ class Words(nn.Module):
 def test_a_part_that_is_called_by_keyword_is_called_so_again() -> None:
     drawn = calibrated(Words(), (torch.zeros(30, 8),), {})
     assert 0.9 < float(drawn(torch.zeros(30, 8)).std()) < 1.1
+
+
+FAILS = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(3))
+
+    def forward(self, x):
+        if {condition}:
+            raise RuntimeError("tensors on two devices")
+        return x * self.weight
+
+def get_inputs():
+    return [torch.ones(3)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.mark.parametrize(("condition", "said"), [("True", "the original's forward on cpu"), ("self.weight.any()", "a forward with drawn parameters")])
+def test_whose_failure_it_is_is_said(condition: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "fails.py").write_text(FAILS.format(condition=condition))
+    reference = taskfile.load(taskfile.describe(tmp_path / "fails.py", calibrate=True))
+    with pytest.raises(TaskError, match=f"{said}.* raised RuntimeError: tensors on two devices"):
+        reference.make_judged_model(0, "cpu")

@@ -191,16 +191,45 @@ def test_small_rows_of_suspect_tiles_are_plain_sums(kernels: dict[str, Any], war
     kernels["slice_more"][20, 256](a.record, b.record, 150, 0)
     assert a.part("worst", "flags", np.float32)[3] == 0
     left, right = int8_reference.cut(x), int8_reference.cut(np.ascontiguousarray(y.T))
-    found, small = int8_reference.suspects(left, right), int8_reference.small(left, right)
+    found, small = int8_reference.suspects(left, right), int8_reference.small(left, right, by_slices := int8_reference.by_slices(left, right))
     suspects = np.zeros((2, 8, -(-150 // columns)), np.uint8)
     suspects.reshape(16, -1)[:10] = np.repeat(found, 128 // columns, 1)[:, : suspects.shape[2]]
     for any_suspect in (0, 1):
         a.part("worst", "flags", np.float32)[3] = any_suspect
-        out = np.full((150, 150), 7, np.float32)
+        out = by_slices.copy()
         kernels["plain_rows"][3, 256](a.record, b.record, out, 150, 150, suspects.transpose(0, 2, 1).copy().view(np.uint16), columns, 0)
-        np.testing.assert_array_equal(out != 7, small & (any_suspect == 1))
+        np.testing.assert_array_equal(out[~small | (any_suspect == 0)], by_slices[~small | (any_suspect == 0)])
     assert small[140:, 140:][np.triu_indices(10)].all() and not small[:64].any()
     np.testing.assert_allclose(out[small], (x @ y)[small], rtol=1e-4, atol=1e-14)
+
+
+def test_only_what_small_rows_and_columns_meet_is_looked_at(kernels: dict[str, Any], warps: int) -> None:
+    """Two small rows, and a column that is small in the lower half of the square: NaN in the chunks that they do not meet is not read."""
+    x, y = (np.random.default_rng(seed).standard_normal((32, 640)).astype(np.float32) for seed in (1, 2))
+    y[:, 256:384] *= np.float32(1e-9)
+    y[7, :384] = 0
+    y[7, 640 - 3 :] *= np.float32(1e-9)
+    x[5, :256] = x[5, 257:] = 0  # meets small elements alone
+    x[9] = 0
+    x[9, 300] = 2
+    x[16:, 512:637] = x[16:, 384:512] = 0
+    x[:16, 637:] = 0
+    y[7, 384:637] *= x[0, 384:637] != 0
+    a, b = Sliced(x), Sliced(y)
+    kernels["slice_rows"][2 * -(-32 // (8 // warps)), 256](a.record, b.record, 640)
+    kernels["summarise"][2, 256](a.record, b.record)
+    kernels["slice_more"][4, 256](a.record, b.record, 640, 0)
+    left, right = int8_reference.cut(x), int8_reference.cut(y)
+    by_slices = int8_reference.by_slices(left, right)
+    small = int8_reference.small(left, right, by_slices)
+    assert small[[5, 9]].all() and small[:, 7].all() and small.sum() == 2 * 32 + 30
+    a.part("worst", "flags", np.float32)[3] = 1
+    suspects, wanted = np.full((1, 1, 8), 1, np.uint8), x @ y.T
+    x[:, :256] = np.nan
+    out = by_slices.copy()
+    kernels["plain_rows"][3, 256](a.record, b.record, out, 32, 640, suspects.view(np.uint16), 128, 0)
+    np.testing.assert_array_equal(out[~small], by_slices[~small])
+    np.testing.assert_allclose(out[small], wanted[small], rtol=1e-4, atol=1e-12)
 
 
 TILES = """

@@ -87,7 +87,11 @@ class Reference:
         from warpwright.tasks.calibrate import calibrated
 
         inputs = self.make_inputs(seed, device)
-        return call(self.task.path, "a forward with drawn parameters (--calibrate)", lambda: calibrated(model, inputs, {}))
+        try:
+            return calibrated(model, inputs, {})
+        except (Exception, SystemExit) as error:
+            call(self.task.path, f"the original's forward on {device}", lambda: model(*inputs))  # which may have nothing to do with what is drawn
+            raise task_error(self.task.path, "a forward with drawn parameters (--calibrate)", error) from error
 
     def make_meta_model(self) -> torch.nn.Module:
         """Return a model on the meta device: shapes without values. A constructor that reads values is run on the CPU and moved."""

@@ -189,19 +189,19 @@ def _alike(inputs: list[Any], other: list[Any]) -> list[Any]:
     return other
 
 
-def modules_of(path: str | os.PathLike[str]) -> list[str]:
+def modules_of(path: str | os.PathLike[str], most: float = MOST_READ_BYTES) -> list[str]:
     """Return the names of the modules that the parts of a saved module are defined in, those of torch left out.
 
-    None for another file, for a large one, and where this process has not loaded torch: reading the file would take longer than it saves. No code of
-    the file's runs.
+    None for another file, for one of more than `most` bytes, and where this process has not loaded torch: reading the file would take longer than it
+    saves. No code of the file's runs.
     """
     file = Path(path)
     try:
-        if file.suffix != ".pt" or "torch" not in sys.modules or file.stat().st_size > MOST_READ_BYTES:
+        if file.suffix != ".pt" or "torch" not in sys.modules or file.stat().st_size > most:
             return []
         import torch
 
-        names = torch.load(file, weights_only=True).get("modules", [])
+        names = torch.load(file, weights_only=True, mmap=True).get("modules", [])
     except (OSError, RuntimeError, AttributeError, pickle.UnpicklingError):  # whoever reads the task says so
         return []
     return [str(name) for name in names if name.partition(".")[0] not in ("", "torch", "builtins", "warpwright")]

@@ -14,10 +14,13 @@ from __future__ import annotations
 
 import ast
 import copy
+import functools
 import hashlib
 import json
+import math
 import os
 import re
+import sys
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -92,6 +95,21 @@ def reads(task: Task) -> tuple[str, ...]:
     if _is_saved_module(file):
         return (str(file), *sources.places(saved_module.modules_of(file)))
     return sources.places(sources.imported(file.read_text(errors="replace"))) if file.is_file() else ()
+
+
+def packages(task: Task) -> tuple[str, ...]:
+    """Return the modules outside of torch and the standard library that the task's program imports, a package before what is in it."""
+    return _packages(Path(task.path), task.source_digest)
+
+
+@functools.lru_cache(maxsize=64)
+def _packages(file: Path, _digest: str) -> tuple[str, ...]:
+    if _is_saved_module(file):
+        names = set(saved_module.modules_of(file, math.inf))
+    else:
+        names = sources.imported(file.read_text(errors="replace")) if file.suffix == ".py" and file.is_file() else set()
+    known = {"", "torch", "warpwright"} | sys.stdlib_module_names
+    return tuple(sorted(name for name in names if name.partition(".")[0] not in known))
 
 
 def changed(task: Task) -> bool:

@@ -131,23 +131,42 @@ def suspects(a: Slices, b: Slices) -> NDArray[np.bool_]:
     return found
 
 
-def small(a: Slices, b: Slices) -> NDArray[np.bool_]:
-    """Return which results plain sums replace: where a square of 32 x 32 is suspect those rows and columns of it that err four times as float32."""
+def small(a: Slices, b: Slices, results: Floats) -> NDArray[np.bool_]:
+    """Return which results plain sums replace: where a square of 32 x 32 is suspect those rows and columns of it that are small and err four times as
+    float32, columns in one half of the square or the other. `results`: those by slices."""
     (x, y), (p, q) = (side.scaled**2 for side in (a, b)), ((side.scaled != 0).astype(float) for side in (a, b))
     squares, counts, rounding = x @ y.T, p @ q.T, x @ q.T + p @ y.T
+    sizes = np.abs(results.astype(np.float64)) * np.outer(a.scale, b.scale)
     found, doubtful = np.zeros((len(x), len(y)), bool), suspects(a, b)
     for row, column in np.ndindex(-(-len(found) // 32), -(-found.shape[1] // 32)):
         first = max(row - 4, 0) if 32 * row + 32 > len(found) else row  # at the end too few rows or columns may be there to tell
         doubt = doubtful[2 * first : 2 * row + 2, column // 4].any()
         if 32 * column + 32 > found.shape[1] and column >= 4:
             doubt |= doubtful[2 * row : 2 * row + 2, column // 4 - 1].any()
-        if doubt:
-            at = slice(32 * row, 32 * row + 32), slice(32 * column, 32 * column + 32)
-            errors = errors_of(tile_level(a.blocks[row // 4], b.blocks[column // 4], x.shape[1]))
-            for axis in (0, 1):
-                terms, square, error = (part[at].sum(axis, keepdims=True) for part in (counts, squares, errors[0] * counts + errors[1] * rounding))
-                found[at] |= error > 16 * FLOAT32**2 * np.maximum(np.minimum(terms / 32, 4096) / 2, 1) * square
+        if not doubt:
+            continue
+        errors = errors_of(tile_level(a.blocks[row // 4], b.blocks[column // 4], x.shape[1]))
+        across = slice(32 * column, 32 * column + 32)
+        least = max(quarter(b.norms[across]), floor(b.norms[BLOCK * (column // 4) : BLOCK * (column // 4 + 1)]))
+        parts = [(slice(32 * row, 32 * row + 32), 1, a.norms[32 * row : 32 * row + 32, None] * least)]
+        halves = [slice(start, min(start + 16, len(found))) for start in (32 * row, 32 * row + 16)]
+        parts += [(half, 0, b.norms[None, across] * quarter(a.norms[half])) for half in halves]
+        marked = np.zeros_like(found[parts[0][0], across])
+        for rows, axis, bound in parts:
+            at = rows, across
+            if not found[at].size:
+                continue
+            terms, square, error = (part[at].sum(axis, keepdims=True) for part in (counts, squares, errors[0] * counts + errors[1] * rounding))
+            errs = error > 16 * FLOAT32**2 * np.maximum(np.minimum(terms / (32 if axis else 16), 4096) / 2, 1) * square
+            marked |= errs & (sizes[at].max(axis, keepdims=True) < bound / np.sqrt(x.shape[1]) + 2) & (bound > 0)
+        found[parts[0][0], across] = marked
     return found
+
+
+def quarter(norms: Floats) -> float:
+    """Return a quarter of the root mean square of norms that are not zero, the largest that `floor` can be."""
+    used = norms[norms > 0].astype(np.float64)
+    return float(np.sqrt((used**2).mean()) / 4) if len(used) else 0.0
 
 
 def orders(a: Slices, b: Slices, level: int) -> list[NDArray[np.int64]]:
@@ -173,10 +192,16 @@ def multiply(a: Slices, b: Slices, level: int) -> Floats:
 def product(a: Floats, b: Floats) -> Floats:
     """Return a @ b.T, each tile of 128 x 128 at the level that its rows need, by plain sums rows with Inf or NaN, and what is `small`."""
     x, y = cut(a), cut(b)
-    levels = np.array([[tile_level(p, q, a.shape[1]) for q in y.blocks] for p in x.blocks])
-    spread = np.kron(levels, np.ones((BLOCK, BLOCK), int))[: len(a), : len(b)]
-    out = np.zeros((len(a), len(b)), np.float32)
+    out = by_slices(x, y)
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.where(x.flags[:, None] | y.flags[None, :] | small(x, y, out), a @ b.T, out)
+
+
+def by_slices(x: Slices, y: Slices) -> Floats:
+    """Return the product with each tile of 128 x 128 at the level that its rows need."""
+    levels = np.array([[tile_level(p, q, x.digits.shape[2]) for q in y.blocks] for p in x.blocks])
+    spread = np.kron(levels, np.ones((BLOCK, BLOCK), int))[: len(x.flags), : len(y.flags)]
+    out = np.zeros(spread.shape, np.float32)
     for level in np.unique(levels):
         out = np.where(spread == level, multiply(x, y, int(level)), out)
-    with np.errstate(invalid="ignore", over="ignore"):
-        return np.where(x.flags[:, None] | y.flags[None, :] | small(x, y), a @ b.T, out)
+    return out

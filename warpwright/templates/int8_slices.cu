@@ -19,6 +19,10 @@
 // NOTES (outcomes; add below)
 //   H200, 2026-11-22, one side a launch, a launch that clears `done`, launches packed argument by argument: 52 us for 4096 x 4096 (42 for 1024 x 1024:
 //   time of the host), 163 us for 8192 x 8192 (2.9 TB/s).
+//   H200, 2026-11-30: the product of two triangles of 4096 took 0.595 ms, of the same with rows and columns moved along in memory (as calls of a stream
+//   have them) 2.75. There most suspects are results that meet nothing at all beside full rows, and plain_rows walked the whole of k for their squares,
+//   four of a column by one block: up to 376 steps of 32 a block. Since then it looks only at chunks that small rows and columns meet, and neighbours go
+//   to other blocks: 8 to 28 steps by count. Not run since: 0.4 to 0.55 ms predicted for both.
 
 #include "int8_level.h"
 #include "int8_suspect.h"
@@ -48,6 +52,7 @@ struct Matrix {  // `rows` rows of k elements, and the memory of their slices (t
 
 __device__ __forceinline__ const float* row_of(const Matrix& of, int row) { return of.x + row / of.per * of.batch_stride + row % of.per * of.row_stride; }
 
+constexpr int SKEW = 19;  // squares that one row of squares moves along: suspects that stand below one another, or along a diagonal, go to many blocks
 constexpr int MOST_WORDS = 6;  // of 24,576 elements
 
 __device__ __forceinline__ int words_of(const Matrix& of) { return (of.padded + 4095) / 4096; }
@@ -338,77 +343,156 @@ extern "C" __global__ void __launch_bounds__(256) slice_more(const Matrix a, con
 struct Square {  // of 32 x 32 results: which of its rows and columns are wanted, and the elements they come from, 32 of k at a time
     float a[32][33], b[32][33];
     int rows[32], columns[32];
-    float squares[2][8][32], counts[2][8][32];  // of the elements of each k: of A, and of B
+    double scales[2][32];                // of the rows of A and of B, as they were cut; 0 outside and for Inf and NaN
+    float norms[2][32];                  // of the scaled rows
+    u32 small_rows, small_columns[2];    // bit by bit: whose results are small, of columns those in the upper and in the lower 16 rows
+    u32 chunks[MOST_WORDS];              // of k, bit by bit as Matrix.chunks: where small rows and columns meet anything
+    float squares[3][8][32], counts[3][8][32];  // of the elements of each k: of A's upper and lower 16 rows, and of B
 };
 
-// Elements start to start + 31 of 32 rows from `first` on, zeros outside; `scaled`: as they were cut.
-__device__ __forceinline__ void fetch(float (&to)[32][33], const Matrix& from, int first, int end, int start, int k, bool scaled) {
+struct Corner {  // of a square: its first rows of A and of B, and where the rows of these matrices end
+    int a, a_end, b, b_end;
+};
+
+// Elements start to start + 31 of 32 rows from `first` on, zeros outside; times `scales`, where there are any.
+__device__ __forceinline__ void fetch(float (&to)[32][33], const Matrix& from, int first, int end, int start, int k, const double* scales) {
     const int x = threadIdx.x % 32;
     for (int i = threadIdx.x / 32; i < 32; i += 8) {
         const int row = first + i;
         float value = row < end && start + x < k ? row_of(from, row)[(start + x) * from.k_stride] : 0.0f;
-        if (scaled && row < end) value = from.flags[row] ? 0.0f : (float)((double)value * (0.00390625 / from.inverse[row]));
+        if (scales) value = scales[i] == 0.0 ? 0.0f : (float)((double)value * scales[i]);
         to[i][x] = value;
     }
 }
 
-__device__ __forceinline__ bool has_chunk(const Matrix& a, const Matrix& b, int a_row, int b_row, int start) {
-    const int words = words_of(a), word = start / 4096;
-    return (a.chunks[a_row / 128 * words + word] & b.chunks[b_row / 128 * words + word]) >> start / 128 % 32 & 1;
-}
+__device__ __forceinline__ bool has_chunk(const u32* chunks, int start) { return chunks[start / 4096] >> start / 128 % 32 & 1; }
 
 __device__ __forceinline__ float of_warp(float x) {
     for (int step = 16; step > 0; step /= 2) x += __shfl_xor_sync(0xFFFFFFFFu, x, step);
     return x;
 }
 
-struct Terms {  // of a row or a column of a square, over its 32 results, in scaled units
+__device__ __forceinline__ float most_of_warp(float x) {
+    for (int step = 16; step > 0; step /= 2) x = fmaxf(x, __shfl_xor_sync(0xFFFFFFFFu, x, step));
+    return x;
+}
+
+__device__ __forceinline__ u32 any_of_warp(u32 x) {
+    for (int step = 16; step > 0; step /= 2) x |= __shfl_xor_sync(0xFFFFFFFFu, x, step);
+    return x;
+}
+
+// A quarter of the root mean square of norms that are not zero, over a warp.
+__device__ __forceinline__ float quarter_of(float norm) {
+    const float second = of_warp(norm * norm), count = of_warp(norm > 0.0f ? 1.0f : 0.0f);
+    return count > 0.0f ? 0.25f * sqrtf(second / count) : 0.0f;
+}
+
+// Of the chunks of k those where these rows meet any column, these columns of the upper 16 rows any of those, and likewise of the lower ones.
+__device__ __forceinline__ void meet(Square& of, const Matrix& a, const Matrix& b, const Corner& at, u32 rows, u32 upper, u32 lower) {
+    const int x = threadIdx.x % 32, y = threadIdx.x / 32, words = words_of(a);
+    if (y < words) {
+        const u32 row = at.a + x < at.a_end ? a.row_chunks[(at.a + x) * words + y] : 0;
+        const u32 column = at.b + x < at.b_end ? b.row_chunks[(at.b + x) * words + y] : 0;
+        const u32 of_rows = any_of_warp(rows >> x & 1 ? row : 0) & any_of_warp(column);
+        const u32 of_upper = any_of_warp(upper >> x & 1 ? column : 0) & any_of_warp(x < 16 ? row : 0);
+        const u32 of_lower = any_of_warp(lower >> x & 1 ? column : 0) & any_of_warp(x < 16 ? 0 : row);
+        if (x == 0) of.chunks[y] = of_rows | of_upper | of_lower;
+    }
+    __syncthreads();
+}
+
+// Which rows of a square, and which columns of its upper and of its lower half, have small results only. The product has found this of 128 columns and
+// of 16 rows, with a bound no larger than this one (2 units more than its own, for it sees sums of orders 0 and 1): all that it found is found again.
+// Which of them are right because they meet next to nothing (zeros, in most cases) their own chunks tell, without a walk along k.
+__device__ __forceinline__ void find_small(Square& of, const Matrix& a, const Matrix& b, const Corner& at, const float* c, i64 c_pitch, int column, int k) {
+    const int x = threadIdx.x % 32, y = threadIdx.x / 32;
+    if (y < 2) {
+        const Matrix& from = y ? b : a;
+        const int row = (y ? at.b : at.a) + x;
+        const bool counts = row < (y ? at.b_end : at.a_end) && !from.flags[row];
+        of.scales[y][x] = counts ? 0.00390625 / from.inverse[row] : 0.0;
+        of.norms[y][x] = counts ? from.norms[row] : 0.0f;
+    }
+    if (threadIdx.x == 0) of.small_rows = of.small_columns[0] = of.small_columns[1] = 0;
+    __syncthreads();
+    const float share = rsqrtf((float)k), bound = share * fmaxf(quarter_of(of.norms[1][x]), b.floors[at.b / 128]);
+    float halves[2] = {0, 0};
+    for (int i = 0; i < 4; ++i) {
+        const int row = y + 8 * i;
+        const double scale = of.scales[0][row] * of.scales[1][x];
+        const float size = scale == 0.0 ? 0.0f : (float)(fabs((double)c[(at.a + row) * c_pitch + column + x]) * scale);
+        halves[i / 2] = fmaxf(halves[i / 2], size);
+        const float peak = most_of_warp(size), norm = of.norms[0][row];
+        if (x == 0 && norm > 0.0f && peak < norm * bound + 2.0f) atomicOr(&of.small_rows, 1u << row);
+    }
+    of.squares[0][y][x] = halves[0], of.squares[1][y][x] = halves[1];
+    __syncthreads();
+    if (y < 2) {
+        const float rows_bound = share * quarter_of(x / 16 == y ? of.norms[0][x] : 0.0f), norm = of.norms[1][x];
+        float peak = 0;
+        for (int i = 0; i < 8; ++i) peak = fmaxf(peak, of.squares[y][i][x]);
+        const u32 small = any_of_warp(rows_bound > 0.0f && norm > 0.0f && peak < norm * rows_bound + 2.0f ? 1u << x : 0u);
+        if (x == 0) of.small_columns[y] = small;
+    }
+    __syncthreads();
+    meet(of, a, b, at, of.small_rows, of.small_columns[0], of.small_columns[1]);
+}
+
+struct Terms {  // of a row or a column of a square, over its 32 or 16 results, in scaled units
     float squares, count, error;  // of the terms; how many are not zero; the squared error of those by slices
 
-    // A number x, and of the 32 that it is multiplied by the squares and how many are not zero.
+    // A number x, and of those that it is multiplied by the squares and how many are not zero.
     __device__ __forceinline__ void add(float x, float others, float nonzero, const Errors& errors) {
         squares += x * x * others;
         if (x == 0.0f) return;
         count += nonzero;
         error += errors.left_out * nonzero + errors.rounding * (x * x * nonzero + others);
     }
-    __device__ __forceinline__ bool err() const {
-        return of_warp(error) > 16.0f * float32_error(of_warp(count) * (1.0f / 32)) * of_warp(squares);
+    __device__ __forceinline__ bool err(float results) const {
+        return of_warp(error) > 16.0f * float32_error(of_warp(count) / results) * of_warp(squares);
     }
 };
 
-// Mark the rows and the columns of a suspect square whose error by slices exceeds four times float32's, by the model of int8_level.h for the terms that
+// Mark the small rows and columns of a suspect square whose error by slices exceeds four times float32's, by the model of int8_level.h for the terms that
 // are there. Where results are small because large terms cancel, float32 errs as much.
-__device__ __forceinline__ void mark_small(Square& of, const Matrix& a, const Matrix& b, int a_first, int a_end, int b_first, int b_end, int k, int level) {
+__device__ __forceinline__ void mark_small(Square& of, const Matrix& a, const Matrix& b, const Corner& at, int k, int level) {
     const int x = threadIdx.x % 32, y = threadIdx.x / 32;
     const Errors errors = errors_of(level);
-    Terms rows[4] = {}, columns[4] = {};  // of y, y + 8, ...: this lane's share
+    Terms rows[4] = {}, columns[2][4] = {};  // of y, y + 8, ...: this lane's share
     for (int start = 0; start < k; start += 32) {
-        if (!has_chunk(a, b, a_first, b_first, start)) continue;
-        fetch(of.a, a, a_first, a_end, start, k, true);
-        fetch(of.b, b, b_first, b_end, start, k, true);
+        if (!has_chunk(of.chunks, start)) continue;
+        fetch(of.a, a, at.a, at.a_end, start, k, of.scales[0]);
+        fetch(of.b, b, at.b, at.b_end, start, k, of.scales[1]);
         __syncthreads();
-        float squares[2] = {0, 0}, counts[2] = {0, 0};
-        for (int i = y; i < 32; i += 8) {
-            squares[0] += of.a[i][x] * of.a[i][x], counts[0] += of.a[i][x] != 0.0f ? 1.0f : 0.0f;
-            squares[1] += of.b[i][x] * of.b[i][x], counts[1] += of.b[i][x] != 0.0f ? 1.0f : 0.0f;
+        float squares[3] = {0, 0, 0}, counts[3] = {0, 0, 0};
+        for (int i = 0; i < 4; ++i) {
+            const float one = of.a[y + 8 * i][x], other = of.b[y + 8 * i][x];
+            squares[i / 2] += one * one, counts[i / 2] += one != 0.0f ? 1.0f : 0.0f;
+            squares[2] += other * other, counts[2] += other != 0.0f ? 1.0f : 0.0f;
         }
-        for (int side = 0; side < 2; ++side) of.squares[side][y][x] = squares[side], of.counts[side][y][x] = counts[side];
+        for (int part = 0; part < 3; ++part) of.squares[part][y][x] = squares[part], of.counts[part][y][x] = counts[part];
         __syncthreads();
-        for (int side = 0; side < 2; ++side) {
-            squares[side] = counts[side] = 0;
-            for (int i = 0; i < 8; ++i) squares[side] += of.squares[side][i][x], counts[side] += of.counts[side][i][x];
+        for (int part = 0; part < 3; ++part) {
+            squares[part] = counts[part] = 0;
+            for (int i = 0; i < 8; ++i) squares[part] += of.squares[part][i][x], counts[part] += of.counts[part][i][x];
         }
         for (int i = 0; i < 4; ++i) {
-            rows[i].add(of.a[y + 8 * i][x], squares[1], counts[1], errors);
-            columns[i].add(of.b[y + 8 * i][x], squares[0], counts[0], errors);
+            rows[i].add(of.a[y + 8 * i][x], squares[2], counts[2], errors);
+            for (int half = 0; half < 2; ++half) columns[half][i].add(of.b[y + 8 * i][x], squares[half], counts[half], errors);
         }
         __syncthreads();
     }
     for (int i = 0; i < 4; ++i) {
-        const bool row = rows[i].err(), column = columns[i].err();
-        if (x == y + 8 * i && row) of.rows[x] = 1;
-        if (x == y + 8 * i && column) of.columns[x] = 1;
+        const int line = y + 8 * i;
+        const bool row = rows[i].err(32) && of.small_rows >> line & 1;
+        bool column = false;
+        for (int half = 0; half < 2; ++half) {
+            const bool errs = columns[half][i].err(16);
+            column |= errs && of.small_columns[half] >> line & 1;
+        }
+        if (x == line && row) of.rows[x] = 1;
+        if (x == line && column) of.columns[x] = 1;
     }
 }
 
@@ -430,7 +514,7 @@ struct Suspects {  // of one product: a byte for each 16 rows of a tile of 128 x
 // Plain float32 sums in place of what the slices gave: for rows of A and of B with Inf or NaN (their slices are zeros), and, in the tiles that the product
 // found suspect, for the rows and columns that `mark_small` marks. A grid of 256 threads a block walks squares of 32 x 32; it ends at once where there
 // is nothing to do. suspects: of tiles of 128 x `columns`. `level` > 0 takes the rule's place.
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(256, 4)
     plain_rows(const Matrix a, const Matrix b, float* c, i64 c_pitch, int k, const unsigned short* suspects, int columns, int level) {
     __shared__ Square of;
     const bool special = a.worst[2] != 0.0f || b.worst[2] != 0.0f, doubtful = a.worst[3] != 0.0f;
@@ -438,23 +522,27 @@ extern "C" __global__ void __launch_bounds__(256)
     const int m = a.per, n = b.per, x = threadIdx.x % 32, y = threadIdx.x / 32, across = (n + 31) / 32, tiles = (m + 31) / 32 * across;
     for (int tile = blockIdx.x; tile < a.batches * tiles; tile += gridDim.x) {
         const int above = tile / tiles * m, before = tile / tiles * n;  // rows of a and of b in the batches before
-        const int row = above + tile % tiles / across * 32, column = tile % across * 32;
+        const int down = tile % tiles / across, row = above + down * 32, column = (tile + SKEW * down) % across * 32;
         const int b_row = before + column, a_block = row / 128 * 2, b_block = b_row / 128 * 2, a_end = above + m, b_end = before + n;
         const bool suspect = doubtful && Suspects{suspects, (n + columns - 1) / columns, columns}.square(row, column, above, a_end, n);
         if (!special && !suspect) continue;
         __syncthreads();
         if (y == 0) of.rows[x] = row + x < a_end && a.flags[row + x], of.columns[x] = b_row + x < b_end && b.flags[b_row + x];
+        const Corner corner = {row, a_end, b_row, b_end};
         const bool flagged = __syncthreads_or(y == 0 && (of.rows[x] || of.columns[x]));
         if (suspect) {
             const int rule = tile_level(a.blocks[a_block], a.blocks[a_block + 1], b.blocks[b_block], b.blocks[b_block + 1], (float)k);
-            mark_small(of, a, b, row, a_end, b_row, b_end, k, level ? level : rule);
+            find_small(of, a, b, corner, c, c_pitch, column, k);
+            if (of.small_rows | of.small_columns[0] | of.small_columns[1]) mark_small(of, a, b, corner, k, level ? level : rule);
         }
         if (!__syncthreads_or(of.rows[x] || of.columns[x])) continue;
+        const u32 wanted = any_of_warp(of.columns[x] ? 1u << x : 0u);
+        meet(of, a, b, corner, any_of_warp(of.rows[x] ? 1u << x : 0u), wanted, wanted);
         float sums[4] = {0, 0, 0, 0};
         for (int start = 0; start < k; start += 32) {
-            if (!flagged && !has_chunk(a, b, row, b_row, start)) continue;  // zeros times Inf are not zeros
-            fetch(of.a, a, row, a_end, start, k, false);
-            fetch(of.b, b, b_row, b_end, start, k, false);
+            if (!flagged && !has_chunk(of.chunks, start)) continue;  // zeros times Inf are not zeros
+            fetch(of.a, a, row, a_end, start, k, (const double*)0);
+            fetch(of.b, b, b_row, b_end, start, k, (const double*)0);
             __syncthreads();
             const int left = min(32, k - start);
             for (int j = 0; j < left; ++j)

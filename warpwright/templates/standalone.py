@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,7 +20,7 @@ import ctypes, ctypes.util, functools, hashlib, os, pathlib, re, struct, sys, te
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
-
+@IMPORTS
 import torch
 
 
@@ -71,8 +73,16 @@ def flash() -> str:
 def _module(name: str, bound: str, texts: Mapping[str, str]) -> str:
     """Return Python text that binds `bound` to a module of the driver and a template, with the CUDA texts that it builds."""
     folder = Path(__file__).parent
-    driver, template = ((folder / file).read_text().split(MARK)[-1] for file in ("driver.py", f"{name}.py"))
-    body = _HEAD + kept.text() + driver.strip("\n") + "\n\n\n" + re.sub(r"\bdriver\.(?=\w)", "", template.strip("\n"))
+    (_, driver), (before, template) = ((folder / file).read_text().split(MARK) for file in ("driver.py", f"{name}.py"))
+    head = _HEAD.replace("@IMPORTS\n", f"{_imports(before)}\n")
+    body = head + kept.text() + driver.strip("\n") + "\n\n\n" + re.sub(r"\bdriver\.(?=\w)", "", template.strip("\n"))
     sources = "".join(f"    {file!r}: r'''{text}''',\n" for file, text in texts.items())
     lines = ["import types as _types", "", f'{bound} = _types.ModuleType("{name}")', f"{bound}.SOURCES = {{\n{sources}}}"]
     return "\n".join([*lines, f"exec(r'''{body}''', {bound}.__dict__)", "", ""])
+
+
+def _imports(head: str) -> str:
+    """Return the lines of a template's head that import from the standard library, which what follows them may need."""
+    found = [node for node in ast.parse(head).body if isinstance(node, ast.Import | ast.ImportFrom)]
+    roots = [(node.module or "" if isinstance(node, ast.ImportFrom) else node.names[0].name).split(".")[0] for node in found]
+    return "".join(f"{ast.unparse(node)}\n" for node, root in zip(found, roots, strict=True) if root in sys.stdlib_module_names - {"__future__"})

@@ -9,6 +9,7 @@ import time
 
 from warpwright.base import Build, Source, Verdict
 from warpwright.errors import CallRaised, JudgeFailed, WorkerDied
+from warpwright.tasks import sources, taskfile
 from warpwright.verifier import aftermath
 from warpwright.verifier.judge_client import TIMED_STATE, Judge
 from warpwright.verifier.rejections import Rejected, as_rejections, census, deliberate, good, load_state, prepare_call, rejection
@@ -55,6 +56,8 @@ def _build(judge: Judge, worker: Worker, entry: str, source: Source) -> dict[str
     worker.isolation = tuple(greeting["isolation"])
     judge.probe(worker)
     files = [list(pair) for pair in source.files]
+    if untrusted and (packages := _packages(judge, source)):
+        worker.request("load", limit, modules=packages)  # one that raises does so again in the program
     about = {name: facts[name] for name in ("init", "training", "apart", "lazy")} | {"stateful": bool(facts["mutated_state"])}
     if worker.role == "baseline" and facts["draws_matter"]:  # else what torch.compile draws by kernels of its own are other numbers
         about["as_eager_draws"] = True
@@ -119,3 +122,9 @@ def scan(source: Source, patterns: tuple[tuple[str, str], ...] = FORBIDDEN_TEXT)
             match = re.search(pattern, text)
             if match:
                 raise Rejected(rejection("source", f"{name} names {match[0]!r}: {what}"))
+
+
+def _packages(judge: Judge, source: Source) -> list[str]:
+    """Return the modules of the task's own program that a candidate may import too; most import torch alone, and transformers takes seconds."""
+    roots = {name.partition(".")[0] for _, text in source.files for name in sources.imported(text)}
+    return [name for name in taskfile.packages(judge.task) if name.partition(".")[0] in roots]

@@ -501,6 +501,13 @@ VERIFIED = {
 }
 
 
+def _nest(item):
+    """Return how a call's arguments are nested: classes, and keys in their order, which a forward may go by."""
+    if isinstance(item, dict):
+        return type(item).__name__, tuple((repr(key), _nest(child)) for key, child in item.items())
+    return (type(item).__name__, tuple(map(_nest, item))) if type(item) in (tuple, list) or hasattr(item, "_fields") else None
+
+
 class ModelNew(Model):
     """Model with a faster forward for the calls of VERIFIED; any other call takes the original's forward, with one warning."""
 
@@ -513,7 +520,7 @@ class ModelNew(Model):
     def forward(self, *args, **kwargs):
         if torch.compiler.is_compiling():
             return super().forward(*args, **kwargs)
-        leaves = None if (given := _arranged(Model.forward, args, kwargs, 3)) is None else torch.utils._pytree.tree_leaves(given)
+        leaves = None if (given := _arranged(Model.forward, args, kwargs, 3)) is None or _nest(given) != ('tuple', (None, ('tuple', (None, None)), None)) else torch.utils._pytree.tree_leaves(given)
         watch = _Watch.usual(self, "_watch", leaves)
         if watch is None:
             watch = _Watch.of(self, VERIFIED)

@@ -18,8 +18,8 @@ import pathlib
 import random
 import sys
 import threading
-from collections.abc import Callable, Mapping
-from types import FunctionType
+from collections.abc import Callable, Mapping, Sequence
+from types import CellType, FunctionType
 from typing import Any
 
 from warpwright.workers.inside.settings import watch_settings
@@ -138,10 +138,14 @@ def watch_tools() -> Callable[[], list[str]]:
 
 def watch_functions() -> Callable[[], list[str]]:
     """Note the function objects of torch and of the standard library; the result names those that were replaced since."""
+    holders = _holders()
+    replacements = _replacements(holders)
+    holders += [(str(function.__globals__.get("__name__")), function.__globals__) for _, function in replacements]
     notes = [
         (where, holder, {key: (value, value.__code__ if type(value) is FunctionType else None) for key, value in holder.items() if callable(value)})
-        for where, holder in _holders()
+        for where, holder in holders
     ]
+    cells = [(where, cell, cell.cell_contents) for where, function in replacements for cell in function.__closure__ or () if _is_filled(cell)]
     modules = sys.modules
     kept_modules = {name: module for name, module in modules.items() if name.split(".")[0] == "torch" or name in sys.stdlib_module_names}
     callbacks, kept_callbacks = gc.callbacks, list(gc.callbacks)
@@ -155,6 +159,7 @@ def watch_functions() -> Callable[[], list[str]]:
         changes = changed_code() + shadowing() + changed_constants()
         changes += [f"sys.modules[{name!r}]" for name, module in kept_modules.items() if modules.get(name) is not module]
         changes += ["gc.callbacks"] if callbacks != kept_callbacks else []
+        changes += [where for where, cell, content in cells if cell.cell_contents is not content]
         for where, holder, noted in notes:
             for key, (value, code) in noted.items():
                 now = holder.get(key)
@@ -181,6 +186,25 @@ def _holders() -> list[tuple[str, Mapping[str, Any]]]:
             inside = (value for value in list(vars(module).values()) if isinstance(value, type) and value.__module__ == name)
             holders += [(f"{name}.{kind.__qualname__}", vars(kind)) for kind in inside]
     return holders + [(name, vars(_resolve(name))) for name in CLASSES]
+
+
+def _replacements(holders: Sequence[tuple[str, Mapping[str, Any]]]) -> list[tuple[str, FunctionType]]:
+    """Return what stands in torch's modules and is no function of torch's: a package that the original imports may have put it there.
+
+    What such a function calls is noted with it: torch_geometric's `torch.select` calls torch's by a global name of a module of its own.
+    """
+    ours = {"torch", "warpwright"}
+    found = [(f"{where}.{key}", value) for where, holder in holders if where.partition(".")[0] == "torch" for key, value in holder.items()]
+    functions = [(name, value) for name, value in found if type(value) is FunctionType]
+    root = {name: str(value.__globals__.get("__name__")).partition(".")[0] for name, value in functions}
+    return [(name, value) for name, value in functions if root[name] not in ours and root[name] not in sys.stdlib_module_names]
+
+
+def _is_filled(cell: CellType) -> bool:
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:
+        return False
 
 
 CONSTANTS = ("torch", "torch.random", "torch.cuda", "math", "cmath")

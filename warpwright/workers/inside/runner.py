@@ -94,6 +94,8 @@ class Runner:
         gc.set_threshold(0)  # by itself it never runs: a collection inside a timed call would be noise; `prepare` collects instead
         self.malloc_options = malloc_options()
         self.watch: Watch | None = None
+        self.zygotes_notes = self.device == "cpu"
+        """Do the notes hold that were taken before the fork? CUDA's initialisation replaces functions of torch.cuda."""
         self.generators: list[torch.Generator] = []
         """What programs draw from, noted before there is one."""
 
@@ -105,7 +107,8 @@ class Runner:
         return {"isolation": self.order["isolation"], "pid": os.getpid(), "threads": torch.get_num_threads(), "probe": where}
 
     def load(self, modules: list[str]) -> dict[str, Any]:
-        """Import what a program of ours will need, before there is one; what cannot be imported is left to it."""
+        """Import what a program will need, ours or the original's packages, before there is one; what cannot be imported is left to it."""
+        self.zygotes_notes &= all(name in sys.modules for name in modules)  # a package may replace functions of torch
         for name in modules:
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
@@ -122,10 +125,9 @@ class Runner:
         torch.compile is to draw the random numbers that eager draws.
         """
         if self.watch is None:
-            # CUDA's initialisation replaces functions of torch.cuda, so that the zygote's notes do not hold after it
             folders, own = (self.folder + os.sep, self.order["exchange"] + os.sep), {"the runner": self, "the runner's shelf": self.shelf}
             self.generators = of_process(self.device)
-            self.watch = Watch(folders, use_prepared=self.device == "cpu", own=own)
+            self.watch = Watch(folders, use_prepared=self.zygotes_notes, own=own)
         start = time.perf_counter()
         if as_eager_draws:
             config: Any = importlib.import_module("torch._inductor.config")
