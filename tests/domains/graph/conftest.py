@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Sequence
 
 import pytest
 
 from tests.undefined_names import undefined_names
-from warpwright.domains.graph import lower
+from warpwright.base import Source
+from warpwright.domains.graph import lower, template
+from warpwright.domains.graph.text import parts
 
 OF_THE_TASK = {"get_inputs", "get_init_inputs"}
 """What the self-test at a file's end takes from the task's own text, which is cut short in most tests."""
@@ -17,17 +19,18 @@ OF_THE_TASK = {"get_inputs", "get_init_inputs"}
 @pytest.fixture(autouse=True)
 def every_name_is_defined(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look through each text as it is written: most are of kernels for a GPU, which nothing else here would run into a NameError."""
-    write = lower._file
 
-    def checked(*arguments: Any) -> str:
-        text = write(*arguments)
-        found = _undefined(text) - OF_THE_TASK
-        assert not found, f"the program reads {sorted(found)}, which nothing defines"
-        return text
+    def checked(language: str, files: Sequence[tuple[str, str]], *rest: str) -> Source:
+        for _, text in files:
+            found = _undefined(text)
+            assert not found, f"the program reads {sorted(found)}, which nothing defines"
+        return Source(language, tuple(files), *rest)
 
-    monkeypatch.setattr(lower, "_file", checked)
+    for module in (lower, parts):
+        monkeypatch.setattr(module, "Source", checked)
 
 
 @functools.lru_cache(maxsize=256)
 def _undefined(text: str) -> frozenset[str]:
-    return frozenset(undefined_names(text))
+    original = text.partition(template.RULER)[0]
+    return frozenset(undefined_names(text) - undefined_names(original) - OF_THE_TASK)

@@ -242,3 +242,33 @@ def test_hooks_of_a_library_that_records_nothing_now_are_no_hindrance(monkeypatc
         assert watch.misfit((x,)) is None
         model.one.register_forward_hook(lambda *_: None)  # type: ignore[union-attr, operator]
         assert watch.misfit((x,))[0] == "hook"
+
+
+COMPLEX = TEXT.replace("return self.two(torch.relu(self.norm(self.one(x))))", "return x * x").replace(
+    "torch.rand(4, 8)", "torch.rand(4, 8, dtype=torch.complex64)"
+)
+
+
+def test_a_conjugate_that_is_only_said_to_be_one_takes_the_originals_forward() -> None:
+    """Its memory is what it is the conjugate of, which a copy of bytes would take."""
+    original: dict[str, Any] = {}
+    exec(COMPLEX, original)
+    [x] = original["get_inputs"]()
+    ir = captured(original["Model"]().eval(), x)
+    names: dict[str, Any] = {"__name__": "generated"}
+    exec(compile(lower(ir, (), Original("t", COMPLEX, mode="eval")).source.text, "optimized.py", "exec"), names)
+    model = names["ModelNew"]().eval()
+    watch = names["_Watch"].of(model, names["VERIFIED"])
+    with torch.no_grad():
+        assert watch.misfit((x,)) is None and watch.misfit((x.conj(),))[0] == "type"
+
+
+def test_a_parameter_that_is_only_said_to_be_negative_takes_the_originals_forward() -> None:
+    names, model = program()
+    model.eval()
+    with torch.no_grad():
+        x, bias = torch.rand(4, 8), model.one.bias  # type: ignore[union-attr]
+        watch = names["_Watch"].of(model, names["VERIFIED"])
+        assert watch.misfit((x,)) is None
+        bias.data = torch._neg_view(bias.data)
+        assert watch.misfit((x,))[0] == "state"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -146,7 +147,7 @@ def test_a_launch_of_another_kind_is_compiled_anew(sound: dict[str, Any]) -> Non
         (x, 1, 4, 2), (x.half(), 1, 4, 2), (x[1:], 1, 4, 2), (x, 2, 4, 2), (x, True, 4, 2), (x, 1.0, 4, 2), (x, None, 4, 2), (x, 1, 8, 2),
         (x, 1, 4, 3),
         (descriptor, 1, 4, 2), (SimpleNamespace(base=x, block_shape=[16, 8]), 1, 4, 2),
-        (SimpleNamespace(base=x.half(), block_shape=[8, 16]), 1, 4, 2),
+        (SimpleNamespace(base=x.half(), block_shape=[8, 16]), 1, 4, 2), (SimpleNamespace(base=x, block_shape=[8, 16], padding="nan"), 1, 4, 2),
     ]  # fmt: skip
     kernel = _Kernel()
     for _ in range(2):
@@ -162,3 +163,13 @@ def test_nothing_is_kept_of_the_interpreter(sound: dict[str, Any]) -> None:
     for _ in range(2):
         sound["_launched"](kernel, (1,), (x,), 4)
     assert len(kernel.made) == 2 and kernel.made[0][0][2] == {"num_warps": 4, "num_stages": 3}
+
+
+@pytest.mark.parametrize(("version", "kept"), [("3.2.0", False), ("3.3.0", True), ("3.8.0+git", True), ("3.10.1", True)])
+def test_a_launch_is_kept_where_all_arguments_are_taken(version: str, kept: bool, sound: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Triton 3.2 hands what it compiled the arguments that are no tl.constexpr, and takes no others."""
+    monkeypatch.setitem(sys.modules, "triton", SimpleNamespace(__version__=version))  # type: ignore[arg-type]
+    kernel, x = _Kernel(), torch.empty(64)
+    for _ in range(2):
+        sound["_launched"](kernel, (1,), (x, 64), 4)
+    assert len(kernel.made) == (1 if kept else 2)

@@ -313,7 +313,7 @@ class _Watch:
                     return "value", f"{name} is {leaf!r:.80} and was verified for {wanted[0]!r}: optimize it for this value too"
                 continue
             shape, kind, strides = wanted
-            if (type(leaf) is not torch.Tensor and type(leaf) is not torch.nn.Parameter) or leaf.layout is not torch.strided or leaf.is_neg():
+            if type(leaf) not in (torch.Tensor, torch.nn.Parameter) or leaf.layout is not torch.strided or leaf.is_neg() or leaf.is_conj():
                 return "type", f"{name} is a {type(leaf).__name__} and was verified as a plain dense tensor"
             if leaf.shape != shape:
                 return "shape", f"{name} is {tuple(leaf.shape)} and was verified for {shape}: optimize it for this shape too"
@@ -357,7 +357,7 @@ class _Watch:
         """Return how the state differs in kind from the verified one, or ""."""
         for tensor, (path, wanted) in zip(tensors, (self.verified["state"] or {}).items(), strict=False):
             shape, kind, strides = wanted
-            if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided:
+            if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided or tensor.is_neg() or tensor.is_conj():
                 return f"{path} is a {type(tensor).__name__}, not a plain dense tensor"
             if (tuple(tensor.shape), tensor.dtype, tensor.device.type) != (shape, kind, self.verified["device"]):
                 return f"{path} is {tensor.dtype} {tuple(tensor.shape)} on {tensor.device}, verified was {kind} {shape} on {self.verified['device']}"
@@ -501,6 +501,13 @@ VERIFIED = {
 }
 
 
+def _nest(item):
+    """Return how a call's arguments are nested: classes, and keys in their order, which a forward may go by."""
+    if isinstance(item, dict):
+        return type(item).__name__, tuple((repr(key), _nest(child)) for key, child in item.items())
+    return (type(item).__name__, tuple(map(_nest, item))) if type(item) in (tuple, list) or hasattr(item, "_fields") else None
+
+
 class ModelNew(Model):
     """Model with a faster forward for the calls of VERIFIED; any other call takes the original's forward, with one warning."""
 
@@ -513,7 +520,7 @@ class ModelNew(Model):
     def forward(self, *args, **kwargs):
         if torch.compiler.is_compiling():
             return super().forward(*args, **kwargs)
-        leaves = None if (given := _arranged(Model.forward, args, kwargs, 3)) is None else torch.utils._pytree.tree_leaves(given)
+        leaves = None if (given := _arranged(Model.forward, args, kwargs, 3)) is None or _nest(given) != ('tuple', (None, ('tuple', (None, None)), None)) else torch.utils._pytree.tree_leaves(given)
         watch = _Watch.usual(self, "_watch", leaves)
         if watch is None:
             watch = _Watch.of(self, VERIFIED)

@@ -322,7 +322,7 @@ class _Watch:
                     return "value", f"{name} is {leaf!r:.80} and was verified for {wanted[0]!r}: optimize it for this value too"
                 continue
             shape, kind, strides = wanted
-            if (type(leaf) is not torch.Tensor and type(leaf) is not torch.nn.Parameter) or leaf.layout is not torch.strided or leaf.is_neg():
+            if type(leaf) not in (torch.Tensor, torch.nn.Parameter) or leaf.layout is not torch.strided or leaf.is_neg() or leaf.is_conj():
                 return "type", f"{name} is a {type(leaf).__name__} and was verified as a plain dense tensor"
             if leaf.shape != shape:
                 return "shape", f"{name} is {tuple(leaf.shape)} and was verified for {shape}: optimize it for this shape too"
@@ -366,7 +366,7 @@ class _Watch:
         """Return how the state differs in kind from the verified one, or ""."""
         for tensor, (path, wanted) in zip(tensors, (self.verified["state"] or {}).items(), strict=False):
             shape, kind, strides = wanted
-            if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided:
+            if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided or tensor.is_neg() or tensor.is_conj():
                 return f"{path} is a {type(tensor).__name__}, not a plain dense tensor"
             if (tuple(tensor.shape), tensor.dtype, tensor.device.type) != (shape, kind, self.verified["device"]):
                 return f"{path} is {tensor.dtype} {tuple(tensor.shape)} on {tensor.device}, verified was {kind} {shape} on {self.verified['device']}"

@@ -190,10 +190,12 @@ def _unreadable_class(ir: GraphIR, original: Original) -> list[str]:
 def _class(ir: GraphIR, original: Original, call: str) -> list[str]:
     """Return the class up to the end of `forward`."""
     lines = [template.recorded()] if ir.scheduled("cuda_graph") is not None else []
+    lines += [template.nest()] if _is_nested(ir.call) else []
     lines += ["class ModelNew(Model):", f'    """{template.MODEL_DOC}"""', ""]
     if not original.part and not original.after:
         lines += [*constructor(original), "        self._built = _Watch.form(self)", ""]
-    return [*lines, *template.forward(len(ir.call), _is_nested(ir.call), call, chained=bool(original.after), name=_held_as(original))]
+    taken = ir.call if _is_nested(ir.call) else None
+    return [*lines, *template.forward(len(ir.call), taken, call, chained=bool(original.after), name=_held_as(original))]
 
 
 def _held_as(original: Original) -> str:

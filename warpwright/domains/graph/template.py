@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from pathlib import Path
+from typing import Any
 
 from warpwright import timing
 from warpwright.native import copied_graph
@@ -59,15 +61,29 @@ def _binds_other(text: str, name: str) -> bool:
     return False
 
 
-def forward(count: int, nested: bool, call: str, chained: bool = False, name: str = "_watch") -> list[str]:
+def _nest(item):  # type: ignore[no-untyped-def]
+    """Return how a call's arguments are nested: classes, and keys in their order, which a forward may go by."""
+    if isinstance(item, dict):
+        return type(item).__name__, tuple((repr(key), _nest(child)) for key, child in item.items())
+    return (type(item).__name__, tuple(map(_nest, item))) if type(item) in (tuple, list) or hasattr(item, "_fields") else None
+
+
+def nest() -> str:
+    """Return the text of `_nest`, which programs carry whose arguments are nested."""
+    return inspect.getsource(_nest).replace("  # type: ignore[no-untyped-def]", "") + "\n"
+
+
+def forward(count: int, taken: Any, call: str, chained: bool = False, name: str = "_watch") -> list[str]:
     """Return the method `forward`: `call` where it is the faster one's turn, with `leaves` and `watch` at hand.
 
-    `chained`: another program is the next in turn, and the last one says why none fits. `name`: under which the model holds its `watch`.
+    `taken`: the arguments where they are nested, else None. `chained`: another program is the next in turn, and the last one says why none fits.
+    `name`: under which the model holds its `watch`.
     """
     arranged = f"_arranged(Model.forward, args, kwargs, {count})"
     flat = [f"        leaves = args if len(args) == {count} and not kwargs else {arranged}"]
-    if nested:
-        flat = [f"        leaves = None if (given := {arranged}) is None else torch.utils._pytree.tree_leaves(given)"]
+    if taken is not None:
+        other = f"(given := {arranged}) is None or _nest(given) != {_nest(taken)!r}"
+        flat = [f"        leaves = None if {other} else torch.utils._pytree.tree_leaves(given)"]
     return [
         "    @_functools.wraps(Model.forward)",
         "    def forward(self, *args, **kwargs):",
@@ -158,6 +174,21 @@ UNPACKED = (
 RECORDED = '''@recording
 
 @copied
+def _span(tensor):
+    """Return the memory from a tensor's first element to its last, as a row; what lies in gaps goes with it."""
+    return tensor.as_strided((1 + sum((size - 1) * stride for size, stride in zip(tensor.size(), tensor.stride())),), (1,))
+
+
+def _has_gaps(tensor):
+    """Has a clone of this tensor other strides: does it leave memory out, or is it an expanded one?"""
+    return torch.empty_like(tensor, device="meta").stride() != tensor.stride()
+
+
+def _laid_alike(tensor):
+    """Return a copy with the tensor's strides, which kernels are written for."""
+    return _span(tensor).clone().as_strided(tensor.size(), tensor.stride()) if _has_gaps(tensor) else tensor.clone()
+
+
 def _cloned(results):
     return torch.utils._pytree.tree_map(lambda t: t.clone() if isinstance(t, torch.Tensor) else t, results)
 
@@ -178,6 +209,14 @@ def _copied(results):
     return torch.utils._pytree.tree_map(copied, results)
 
 
+def _is_flat(results, leaves):
+    """Is this a tuple of tensors and no more?"""
+    return type(results) is tuple and len(results) == len(leaves) and all(one is leaf for one, leaf in zip(results, leaves))
+
+
+_PLAIN = (torch.Tensor, bool, int, float, complex, str, type(None), torch.dtype, torch.device)
+
+
 class _Recorded:
     """A function as a CUDA graph: inputs are copied in, the graph is replayed, results are copied out; where the driver can, by one launch.
 
@@ -192,7 +231,7 @@ class _Recorded:
         if _elsewhere((*inputs, *state[:1])) or torch.cuda.is_current_stream_capturing():  # into a graph of the caller's
             return function(*inputs, *state)
         with self.lock:
-            stamp = [(t.data_ptr(), t.nbytes) for t in state]
+            stamp = [(t.data_ptr(), t.nbytes) for t in state] or [torch.cuda.current_device()]  # without a state nothing else says which GPU
             if stamp != self.stamp:
                 if any(t.is_inference() for t in state) or _elsewhere(state):  # what was made in inference mode is not put back outside of it
                     return function(*inputs, *state)
@@ -202,6 +241,8 @@ class _Recorded:
                 self.stamp = None  # where recording fails, the inputs are new ones and the graph is an old one, or none
                 self.record(function, inputs, state, written)
                 self.stamp = stamp
+            if self.copies is None:
+                return function(*inputs, *state)
             if self.at_once is not None:
                 results = self.at_once([t for t in inputs if isinstance(t, torch.Tensor)])
                 if results is not None:
@@ -212,8 +253,10 @@ class _Recorded:
 
     def replay(self, inputs):
         torch.cuda.current_stream().wait_event(self.done)
-        for own, given in zip(self.inputs, inputs):
-            if isinstance(own, torch.Tensor):
+        for own, row, given in zip(self.inputs, self.rows, inputs):
+            if row is not None:
+                row.copy_(_span(given))
+            elif isinstance(own, torch.Tensor):
                 own.copy_(given)
         self.graph.replay()
         results = self.copies(self.results)
@@ -222,11 +265,20 @@ class _Recorded:
 
     @torch.inference_mode(False)  # what is kept is written in calls of any mode
     def record(self, function, inputs, state, written):
-        self.inputs = [t.clone() if isinstance(t, torch.Tensor) else t for t in inputs]
+        self.inputs = [_laid_alike(t) if isinstance(t, torch.Tensor) else t for t in inputs]
+        self.rows = [_span(t) if isinstance(t, torch.Tensor) and _has_gaps(t) else None for t in self.inputs]
         self.pins = [t.detach() for t in state]  # a pinned address is not given to another tensor
         changed = [state[i] for i in written]
-        saved, drawn = [t.clone() for t in changed], torch.cuda.get_rng_state()
-        side = torch.cuda.Stream()
+        saved = [t.clone() for t in changed]
+        try:
+            self.run(function, state)
+        finally:  # also where recording fails, and the caller catches that
+            for tensor, value in zip(changed, saved):
+                tensor.copy_(value)
+
+    def run(self, function, state):
+        """Run the function, so that it is warm, and record it."""
+        drawn, side = torch.cuda.get_rng_state(), torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.no_grad(), torch.cuda.stream(side):
             for _ in range(3):
@@ -239,14 +291,15 @@ class _Recorded:
         leaves, form = torch.utils._pytree.tree_flatten(self.results)
         memory = [t.untyped_storage().data_ptr() for t in leaves if isinstance(t, torch.Tensor)]
         self.copies = _cloned if len(set(memory)) == len(memory) else _copied
-        self.nested = tuple if type(self.results) is tuple else lambda results: torch.utils._pytree.tree_unflatten(results, form)
+        if not all(isinstance(leaf, _PLAIN) for leaf in leaves):  # of an object that pytree does not know the next call would change the tensors
+            self.copies = None
+        flat = _is_flat(self.results, leaves)
+        self.nested = tuple if flat else lambda results: torch.utils._pytree.tree_unflatten(results, form)
         given = [t for t in self.inputs if isinstance(t, torch.Tensor)]
         # what torch adds at a replay, the state of its random numbers, the driver knows nothing of
         plain = not random and bool(memory) and self.copies is _cloned and all(map(_as_bytes, (*given, *leaves)))
         driver = _graph_driver() if plain and hasattr(self.graph, "raw_cuda_graph") else None
         self.at_once = _CopiedGraph(driver, self.graph, given, leaves) if driver is not None else None
-        for tensor, value in zip(changed, saved):
-            tensor.copy_(value)
 
 
 '''

@@ -13,6 +13,7 @@ met changes with LLVM's version, so each is looked at where it runs.
 # --- generated programs hold what follows
 
 import struct
+import sys
 
 import torch
 
@@ -44,11 +45,16 @@ def _sound(compiled):
 
 def _form(arg):
     """Return what Triton compiles for in an argument, or more: of a tensor its type and whether its address is a multiple of 16; of a descriptor of
-    one its type and the block; of anything else its value."""
+    one its type, the block and what is read outside; of anything else its value."""
     if isinstance(arg, torch.Tensor):
         return arg.dtype, arg.data_ptr() % 16 == 0
     block = getattr(arg, "block_shape", None)
-    return (type(arg), arg) if block is None else (type(arg), arg.base.dtype, *block)
+    return (type(arg), arg) if block is None else (type(arg), arg.base.dtype, getattr(arg, "padding", None), *block)
+
+
+def _takes_all():
+    """Does what Triton compiled take all of a kernel's arguments? Before 3.3 it was given those alone that are no tl.constexpr."""
+    return tuple(map(int, getattr(sys.modules.get("triton"), "__version__", "3.3").split(".")[:2])) >= (3, 3)
 
 
 def _launched(kernel, grid, args, warps, stages=3):
@@ -57,6 +63,8 @@ def _launched(kernel, grid, args, warps, stages=3):
     key = (kernel, torch.cuda.current_device() if torch.cuda.is_initialized() else -1, warps, stages, *map(_form, args))
     compiled = _COMPILED.get(key)
     if compiled is None:  # for Triton's interpreter each time
-        _COMPILED[key] = _sound(kernel[grid](*args, num_warps=warps, num_stages=stages))
+        compiled = _sound(kernel[grid](*args, num_warps=warps, num_stages=stages))
+        if _takes_all():
+            _COMPILED[key] = compiled
     else:
         compiled[(*grid, 1, 1)[:3]](*args)
