@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
-from exactness import assert_equal_in_double, captured, fixpoint, run
+from exactness import assert_equal_in_double, captured, fixpoint
 from torch import nn
 
 from warpwright.base import Action
 from warpwright.domains.graph import cost_model
 from warpwright.domains.graph.cuda.kernel import CudaKernel
 from warpwright.domains.graph.cuda.plan import DEFAULT
-from warpwright.domains.graph.ir import GraphIR, aten, find
+from warpwright.domains.graph.ir import GraphIR, aten, find, run
 from warpwright.domains.graph.techniques.algebra.einsum import EINSUM
 from warpwright.domains.graph.techniques.fold import FOLD
 from warpwright.domains.graph.techniques.kernels import short_products
@@ -117,3 +117,13 @@ def test_parts_of_other_types_and_empty_ones(empty: tuple[int, ...]) -> None:
     before, after = _sums(Joined(), *inputs)
     assert not find(after, aten.bmm)
     torch.testing.assert_close(run(after, inputs, {}, flat=True), run(before, inputs, {}, flat=True), rtol=1e-6, atol=1e-6)
+
+
+def test_of_16_bits_one_kernel_is_left() -> None:
+    model, x = Chunks().bfloat16(), torch.randn(4, 2, 3, 5, 8).bfloat16()
+    before, after = _sums(model, x)
+    fused = FuseCuda().apply(after, fuse_cuda(1, DEFAULT, 0))
+    assert len([node for node in fused.graph.nodes if isinstance(node.target, CudaKernel)]) == 1
+    assert not find(fused, aten.to), "parameters are converted in the kernel"
+    seen, wanted = (run(ir, [x], dict(model.named_parameters()), flat=True) for ir in (fused, before))
+    torch.testing.assert_close(seen, wanted, rtol=1e-2, atol=1e-2)

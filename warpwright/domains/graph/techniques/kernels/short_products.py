@@ -119,8 +119,7 @@ def _replace(e: Edit, node: fx.Node) -> None:
     down = -len(found.columns) - 1
     total: fx.Node | None = None
     for term in range(found.terms):
-        left, right = (_wide(at, one) for one in (_part(at, x, len(shape(x)) - 1, term), _part(at, y, len(shape(y)) + down, term)))
-        product = at.call(aten.mul.Tensor, left, right)
+        product = _product(at, _part(at, x, len(shape(x)) - 1, term), _part(at, y, len(shape(y)) + down, term))
         total = product if total is None else at.call(aten.add.Tensor, total, product)
     assert total is not None
     e.replace(found.last, _of_kind(at, total, dtype(node)))
@@ -143,9 +142,15 @@ def _of_kind(at: Inserter, x: fx.Node, kind: torch.dtype) -> fx.Node:
     return x if dtype(x) == kind else at.call(aten.to.dtype, x, kind)
 
 
-def _wide(at: Inserter, x: fx.Node) -> fx.Node:
-    """Return numbers of 16 bits in float32, which the library sums their products in."""
-    return _of_kind(at, x, torch.promote_types(dtype(x), torch.float32))
+def _product(at: Inserter, left: fx.Node, right: fx.Node) -> fx.Node:
+    """Return left * right, of 16 bits in float32, which the library sums such in: one of them is converted, and what is of parameters alone is not,
+    for no kernel would take that in."""
+    wide = torch.promote_types(dtype(left), torch.float32)
+    if is_parameter_only(right):
+        left = _of_kind(at, left, wide)
+    else:
+        right = _of_kind(at, right, wide)
+    return at.call(aten.mul.Tensor, left, right)
 
 
 def _shaped(at: Inserter, x: fx.Node, sizes: list[int]) -> fx.Node:
