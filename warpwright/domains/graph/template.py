@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from warpwright import timing
-from warpwright.native import copied_graph
 from warpwright.tasks.sources import syntax_tree
 
 MARK = "# --- generated programs hold what follows\n"
@@ -144,6 +143,8 @@ def recording() -> str:
 
 def recorded() -> str:
     """Return the text of `_Recorded`, which keeps a function as a CUDA graph."""
+    from warpwright.native import copied_graph  # imports torch, which the command line does without
+
     return RECORDED.replace("@recording", recording()).replace("@copied", copied_graph.text())
 
 
