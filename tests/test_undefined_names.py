@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.undefined_names import undefined_names
+from tests.helpers.undefined_names import undefined_names
 from warpwright.templates import standalone
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.undefined_names import undefined_names
+from tests.helpers.undefined_names import undefined_names
 from warpwright.base import Source
 from warpwright.domains.graph import lower, template
 from warpwright.domains.graph.text import parts
