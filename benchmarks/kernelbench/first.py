@@ -207,7 +207,7 @@ def task_rows(file: Path, lock: Any, options: argparse.Namespace, published: dic
         prepared = time.monotonic() - began
         with lock.alone:
             began = time.monotonic()
-            errors = compared(programs, model, inputs, leaves, 1e9 * options.wide, partial(remade, reference, model, device))
+            errors = compared(programs, model, inputs, leaves, 1e9 * options.wide)
             calls: dict[str, Callable[[], object]] = {name: partial(program, *inputs) for name, program in programs.items()}
             with spawned.still() if options.still else contextlib.nullcontext():
                 times: dict[str, float] = {} if options.dry else timed(calls)
@@ -401,15 +401,6 @@ def rewritten(space: Any, recipe: Any, model: Any, reference: Any, device: str, 
     return new
 
 
-def remade(reference: Any, model: Any, device: str) -> Any:
-    """Return the model made anew: a function that it keeps may hold parts of the model itself, which no copy of it has."""
-    import torch
-
-    with torch.device(device):
-        torch.manual_seed(0)
-        return reference.make_model().to(device).train(model.training)
-
-
 @contextlib.contextmanager
 def float64_by_default() -> Iterator[None]:
     """Inside, tensors that a program makes of its own are float64, too."""
@@ -423,13 +414,12 @@ def float64_by_default() -> Iterator[None]:
         torch.set_default_dtype(before)
 
 
-def compared(
-    programs: dict[str, Any], model: Any, inputs: list[Any], leaves: list[Any], wide: float, anew: Callable[[], Any] | None = None
-) -> dict[str, dict[str, Any]]:  # fmt: skip
+def compared(programs: dict[str, Any], model: Any, inputs: list[Any], leaves: list[Any], wide: float) -> dict[str, dict[str, Any]]:
     """Return for each program its errors over eager's, or over those of TF32 operands where the flags permit that and they are larger; or its largest
-    difference from eager where float64 would take too much memory, or cannot be had. What eager draws all draw, float64 too. `anew` makes models."""
+    difference from eager where float64 would take too much memory, or cannot be had. What eager draws all draw, float64 too."""
     import torch
 
+    from warpwright.tasks.copying import copied
     from warpwright.verifier.judge.original import tf32
     from warpwright.verifier.judge.original.draws import Draws
     from warpwright.verifier.judge.original.products import WideProducts
@@ -449,12 +439,10 @@ def compared(
         few = None if draws.found else samples_of(model, given, original)
         original = [x[:few] if few else x for x in original]
         given_few = [x[:few] if few and isinstance(x, torch.Tensor) else x for x in given]
-        large = not few and sum(x.nbytes for x in leaves) + sum(x.nbytes for x in original) > wide
-        ways: list[Callable[[], Any]] = [] if large or draws.hidden else [partial(copy.deepcopy, model), *([anew] if anew else [])]
+        large = draws.hidden or (not few and sum(x.nbytes for x in leaves) + sum(x.nbytes for x in original) > wide)
         exact, rounded = original, None
-        large = True
-        for way in ways:
-            double = way()
+        if not large:
+            double = copied(model)
             double.load_state_dict(state)
             double = double.double()
             wider = [x.double() if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in given_few]
@@ -463,12 +451,11 @@ def compared(
                     exact = flat(double(*wider))
                 with WideProducts(), tf32.RoundedOperands(tf32.permitted()) as rounding, draws.repeated(tape), float64_by_default():
                     rounded = flat(double(*wider)) if original[0].is_cuda else None  # as the verifier allows it where the flags do
-                rounded, large = rounded if rounding.count else None, False
-                break
+                rounded = rounded if rounding.count else None
             except RuntimeError as problem:
                 if isinstance(problem, torch.OutOfMemoryError):
                     raise
-                exact, rounded = original, None  # a module that makes float32 tensors of its own does not run in float64
+                exact, rounded, large = original, None, True  # a module that makes float32 tensors of its own does not run in float64
             finally:
                 del double, wider
         own = max(rms(x, truth) for x, truth in zip([*original, *(rounded or ())], [*exact, *(exact if rounded else ())], strict=True))
