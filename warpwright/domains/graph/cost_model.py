@@ -94,7 +94,6 @@ RATES: Mapping[str, Rates] = {
     }),
     "cpu": Rates(1e11, 5e-6, {"float32": 1e12, "half": 1e12, "float64": 5e11, "complex": 2e11, "fft": 4e10}),
 }
-_PRODUCTS = (aten.linear.default, aten.matmul.default, aten.mm.default, aten.bmm.default, aten.addmm.default, aten.baddbmm.default)
 _READ_TWICE = (
     aten.softmax.int, aten.log_softmax.int, aten.batch_norm.default, aten.group_norm.default, aten.instance_norm.default, aten.layer_norm.default,
     aten.rms_norm.default, aten.var, aten.std, aten.logsumexp.default,
@@ -321,7 +320,7 @@ def _planes(node: fx.Node) -> float:
 def operations_of(node: fx.Node) -> tuple[str, float]:
     """Return the kind of a call's product and its multiplications and additions; 0 for what is no product."""
     name = getattr(node.target, "__name__", "")
-    if is_op(node, *_PRODUCTS) or name in ("int8_linear", "tf32x3", "half_product"):
+    if is_op(node, *host_cost.PRODUCTS) or name in ("int8_linear", "tf32x3", "half_product"):
         a: Any = node.args[1] if is_op(node, aten.addmm.default, aten.baddbmm.default) else node.args[0]
         inner = shape(a)[-1] // (2 if name == "tf32x3" else 1)
         kind = {"int8_linear": "int8_slices", "tf32x3": "tf32x3", "half_product": "half"}.get(name, _KINDS.get(value(node).dtype, "float32"))

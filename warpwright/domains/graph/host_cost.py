@@ -34,7 +34,7 @@ COMPILED = 40e-6
 BESIDE = 0.3
 """Share of the GPU's time that counts beside the host's where that is longer: all of it from an idle GPU, nothing in calls back to back. Of a CUDA
 graph, which all take a host alike, it counts in full."""
-_PRODUCTS = (aten.linear.default, aten.matmul.default, aten.mm.default, aten.bmm.default, aten.addmm.default, aten.baddbmm.default)
+PRODUCTS = (aten.linear.default, aten.matmul.default, aten.mm.default, aten.bmm.default, aten.addmm.default, aten.baddbmm.default)
 
 
 def seconds(ir: GraphIR, calls: Iterable[fx.Node], busy: float, launches: Callable[[fx.Node], float]) -> float:
@@ -61,5 +61,5 @@ def call_seconds(node: fx.Node, launched: float) -> float:
         return PRODUCT * launched
     if isinstance(node.target, FromFile):
         return TRITON * launched
-    first = PRODUCT if is_op(node, *_PRODUCTS) else CONVOLUTION if convolution_of(node) is not None else OPERATOR
+    first = PRODUCT if is_op(node, *PRODUCTS) else CONVOLUTION if convolution_of(node) is not None else OPERATOR
     return first + OPERATOR * (launched - 1)
