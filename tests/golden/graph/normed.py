@@ -79,13 +79,12 @@ class _Watch:
         self.held = _Watch.busy(self.hooks)
         self.normed = any(self.held) and all(_Watch.is_norm(hook) for held in self.held for hook in held)
         self.children = [(part._modules, tuple(part._modules.values())) for part in parts if len(part._modules)]
-        self.own = [part.__dict__ for part in parts[1:]]
-        self.sizes = [len(own) for own in self.own]
-        self.sized = list(zip(self.own, self.sizes, strict=True))
+        self.sized = [(part.__dict__, len(part.__dict__)) for part in parts[1:]]
         itself = _weakref.proxy(model)  # which holds this object: a cycle would keep its memory until the collector comes by
         self.counted = [(_operator.itemgetter(*names), part.__dict__) for part in parts[1:] if (names := _Watch.numbers_of(part))]
-        self.number = _operator.itemgetter(*names) if (names := _Watch.numbers_of(model)) else None
-        self.numbers: list = [*self.counted, *((_operator.attrgetter(*names), itself) for names in [_Watch.numbers_of(model)] if names)]
+        names = _Watch.numbers_of(model)
+        self.number = _operator.itemgetter(*names) if names else None
+        self.numbers: list = [*self.counted, *([(_operator.attrgetter(*names), itself)] if names else [])]
         self.values = [get(own) for get, own in self.numbers]
         self.verified, self.altered, self.recorded = verified, "", None
         self.stamp, self.unlike, self.folds, self.captured, self.results = None, "", None, False, ()
@@ -167,7 +166,7 @@ class _Watch:
         """Has the model other parts, attributes or numbers than when it was taken down?"""
         try:
             return (
-                [len(own) for own in self.own] != self.sizes
+                any(len(own) != size for own, size in self.sized)
                 or any(tuple(own.values()) != kept for own, kept in self.children)
                 or [get(own) for get, own in self.numbers] != self.values
             )
