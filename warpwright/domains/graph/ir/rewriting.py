@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -55,9 +56,7 @@ class Edit:
 
     def replace_reshaped(self, old: fx.Node, new: fx.Node) -> None:
         """The same by `new` in the shape of `old`: it has the same elements in the same order."""
-        if shape(new) != shape(old):
-            new = self.before(old).call(aten.reshape.default, new, list(shape(old)))
-        self.replace(old, new)
+        self.replace(old, self.before(old).shaped(new, shape(old)))
 
     def finish(self, assume: str = "") -> GraphIR:
         """Return the edited IR: dead calls removed, meta tensors made afresh, checked.
@@ -97,6 +96,10 @@ class Inserter:
     def item(self, node: fx.Node, index: int) -> fx.Node:
         """Insert the selection of one of several results."""
         return self.call(operator.getitem, node, index)
+
+    def shaped(self, x: fx.Node, sizes: Sequence[int]) -> fx.Node:
+        """Return x with these sizes: itself, or a reshape of it."""
+        return x if shape(x) == tuple(sizes) else self.call(aten.reshape.default, x, list(sizes))
 
 
 def _short_name(op: Any) -> str:

@@ -128,19 +128,15 @@ def _emit(e: Edit, node: fx.Node, match: Any) -> None:
     batch = [math.prod(_sizes(product.batch, sizes))] if product.batch else []
     outer = batch + ([math.prod(_sizes(product.left, sizes))] if batch else _sizes(product.left, sizes))
     inner, right = (math.prod(_sizes(letters, sizes)) for letters in (product.summed, product.right))
-    a = _shaped(at, _ordered(at, first, product.first, product.batch + product.left + product.summed), [*outer, inner])
-    b = _shaped(at, _ordered(at, second, product.second, product.batch + product.summed + product.right), [*batch, inner, right])
+    a = at.shaped(_ordered(at, first, product.first, product.batch + product.left + product.summed), [*outer, inner])
+    b = at.shaped(_ordered(at, second, product.second, product.batch + product.summed + product.right), [*batch, inner, right])
     result = at.call(aten.bmm.default if batch else aten.matmul.default, a, b)
     letters = product.batch + product.left + product.right
-    e.replace(node, _ordered(at, _shaped(at, result, _sizes(letters, sizes)), letters, product.out))
+    e.replace(node, _ordered(at, at.shaped(result, _sizes(letters, sizes)), letters, product.out))
 
 
 def _sizes(letters: str, sizes: Mapping[str, int]) -> list[int]:
     return [sizes[letter] for letter in letters]
-
-
-def _shaped(at: Inserter, x: fx.Node, sizes: Sequence[int]) -> fx.Node:
-    return x if shape(x) == tuple(sizes) else at.call(aten.reshape.default, x, list(sizes))
 
 
 def _ordered(at: Inserter, x: fx.Node, letters: str, wanted: str) -> fx.Node:

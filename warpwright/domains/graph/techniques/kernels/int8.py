@@ -184,9 +184,9 @@ def _in_turn(at: Inserter, product: Product) -> fx.Node:
 
 def _in_a_batch(at: Inserter, product: Product) -> fx.Node:
     leading = list(shape(product.x)[:-2])
-    x, rows = (_shaped(at, side, [math.prod(leading), *shape(side)[-2:]]) for side in (product.x, product.right))
+    x, rows = (at.shaped(side, [math.prod(leading), *shape(side)[-2:]]) for side in (product.x, product.right))
     rows = rows if product.by_rows else at.call(aten.transpose.int, rows, 1, 2)
-    return _shaped(at, _product(at, x, rows), [*leading, shape(x)[1], shape(rows)[1]])
+    return at.shaped(_product(at, x, rows), [*leading, shape(x)[1], shape(rows)[1]])
 
 
 def _replace_attention(e: Edit, node: fx.Node) -> None:
@@ -200,16 +200,12 @@ def _replace_attention(e: Edit, node: fx.Node) -> None:
 def _of_pieces(at: Inserter, product: Product, pieces: int) -> fx.Node:
     *leading, k = shape(product.x)
     size = k // pieces
-    x = at.call(aten.transpose.int, _shaped(at, product.x, [math.prod(leading), pieces, size]), 0, 1)
+    x = at.call(aten.transpose.int, at.shaped(product.x, [math.prod(leading), pieces, size]), 0, 1)
     if product.by_rows:
-        rows = at.call(aten.transpose.int, _shaped(at, product.right, [shape(product.right)[0], pieces, size]), 0, 1)
+        rows = at.call(aten.transpose.int, at.shaped(product.right, [shape(product.right)[0], pieces, size]), 0, 1)
     else:
-        rows = at.call(aten.transpose.int, _shaped(at, product.right, [pieces, size, shape(product.right)[1]]), 1, 2)
-    return _shaped(at, at.call(aten.sum.dim_IntList, _product(at, x, rows), [0]), [*leading, shape(rows)[1]])
-
-
-def _shaped(at: Inserter, x: fx.Node, sizes: list[int]) -> fx.Node:
-    return x if list(shape(x)) == sizes else at.call(aten.reshape.default, x, sizes)
+        rows = at.call(aten.transpose.int, at.shaped(product.right, [pieces, size, shape(product.right)[1]]), 1, 2)
+    return at.shaped(at.call(aten.sum.dim_IntList, _product(at, x, rows), [0]), [*leading, shape(rows)[1]])
 
 
 TECHNIQUES = (Int8Slices(),)

@@ -114,8 +114,8 @@ def _replace(e: Edit, node: fx.Node) -> None:
     found = read(node)
     assert found is not None
     at = e.before(node)
-    x = _shaped(at, found.x, [*found.batch, *found.rows, *[1] * (len(found.columns) - 1), found.terms])
-    y = _shaped(at, found.y, [*found.batch, *[1] * (len(found.rows) - 1), found.terms, *found.columns])
+    x = at.shaped(found.x, [*found.batch, *found.rows, *[1] * (len(found.columns) - 1), found.terms])
+    y = at.shaped(found.y, [*found.batch, *[1] * (len(found.rows) - 1), found.terms, *found.columns])
     down = -len(found.columns) - 1
     total: fx.Node | None = None
     for term in range(found.terms):
@@ -151,10 +151,6 @@ def _product(at: Inserter, left: fx.Node, right: fx.Node) -> fx.Node:
     else:
         right = _of_kind(at, right, wide)
     return at.call(aten.mul.Tensor, left, right)
-
-
-def _shaped(at: Inserter, x: fx.Node, sizes: list[int]) -> fx.Node:
-    return x if list(shape(x)) == sizes else at.call(aten.reshape.default, x, sizes)
 
 
 TECHNIQUES = (ShortProducts(),)

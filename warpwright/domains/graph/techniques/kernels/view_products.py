@@ -198,8 +198,7 @@ def _worth_it(ir: GraphIR) -> list[str]:
 
 
 def _emit(at: Inserter, found: _Found) -> fx.Node:
-    a, b = (x if list(shape(x)) == sizes else at.call(aten.reshape.default, x, sizes) for x, sizes in (found.a, found.b))
-    return at.call(VIEW_PRODUCT, found.order, a, b)
+    return at.call(VIEW_PRODUCT, found.order, *(at.shaped(*side) for side in (found.a, found.b)))
 
 
 def _join(e: Edit, node: fx.Node) -> None:

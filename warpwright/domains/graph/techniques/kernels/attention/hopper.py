@@ -83,4 +83,4 @@ def _emit(e: Edit, node: fx.Node, found: Attention) -> None:
         q, k, v = (at.call(aten.unsqueeze.default, x, 0) for x in (q, k, v))
     turned = four and technique.is_turned(node)
     new = at.call(FLASH_HOPPER, q, k, v, found.scale, found.causal, found.offset, turned)
-    e.replace(node, technique.shaped(at, new, shape(node)))
+    e.replace(node, at.shaped(new, shape(node)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -172,12 +172,12 @@ def _emit(e: Edit, node: fx.Node, found: Attention, products: int, listed: bool 
         q, k, v, found.scale, found.causal, found.offset, found.window, *masked, bias, tiles, found.form, found.dead, products,
         turned, blocks,
     )  # fmt: skip
-    e.replace(node, shaped(at, new, shape(node)))
+    e.replace(node, at.shaped(new, shape(node)))
 
 
 def operands(at: Inserter, found: Attention) -> tuple[fx.Node, fx.Node, fx.Node]:
     """Return q, with all factors in it, k and v as the kernels take them."""
-    q, k, v = (shaped(at, x, found.shape_of(x)) for x in (found.q, found.k, found.v))
+    q, k, v = (at.shaped(x, found.shape_of(x)) for x in (found.q, found.k, found.v))
     for factor in found.factors:
         q = at.call(aten.mul.Tensor, q, factor)
     return q, at.call(aten.transpose.int, k, -2, -1) if found.transposed else k, v
@@ -187,11 +187,6 @@ def is_turned(node: fx.Node) -> bool:
     """Do all that read it, of batch, heads, rows and numbers, swap heads and rows?"""
     swapped = all(is_op(user, aten.transpose.int) and set(user.args[1:3]) == {1, 2} for user in node.users)
     return len(shape(node)) == 4 and bool(node.users) and swapped
-
-
-def shaped(at: Inserter, x: fx.Node, sizes: Sequence[int]) -> fx.Node:
-    """Return x with these sizes."""
-    return x if shape(x) == tuple(sizes) else at.call(aten.reshape.default, x, list(sizes))
 
 
 def _one_mask(at: Inserter, found: Attention) -> Mask | None:
@@ -209,7 +204,7 @@ def _one_bias(at: Inserter, found: Attention) -> fx.Node | None:
     """Return the sum of all biases."""
     total: fx.Node | None = None
     for bias in found.biases:
-        bias = shaped(at, bias, of_lead(bias, found))
+        bias = at.shaped(bias, of_lead(bias, found))
         total = bias if total is None else at.call(aten.add.Tensor, total, bias)
     return total
 
