@@ -21,7 +21,7 @@
 #   step      a training step with causal attention, whole, by verdict                                                                   105
 #   plan      launch plans: the host's time, and from idle to idle                                                                        45
 #   merger    the vision transformer whose torch.compile had no time, by verdict                                                          75
-#   verdicts  KernelBench by verdict, in the order drawn by SEED (811), cold; called again it goes on where it was                       400
+#   verdicts  KernelBench by verdict, in the order drawn by SEED (811), cold, on GPUS (1); called again it goes on where it was          400
 #   warm      the same tasks once more by an archive that knows what verdicts found, and the caches of the compilers                    300
 #   tf32      KernelBench by verdict in TF32's track                                                                                     300
 #   cuda_l1   CUDA-L1's released programs beside ours, v0 sizes                                                                          330
@@ -75,7 +75,7 @@ first() {
 verdicts() {
     local name=$1 seconds=$2
     shift 2
-    limited "$name" $((seconds + 4)) benchmarks.kernelbench.whole --kernelbench "$kb" --seed "$seed" --first 0 --verdicts "$seconds" $dry \
+    limited "$name" $((seconds + 4)) benchmarks.kernelbench.whole --kernelbench "$kb" --seed "$seed" --first 0 --verdicts "$seconds" --gpus "${GPUS:-1}" $dry \
         --out "$work/$name" "$@"
 }
 

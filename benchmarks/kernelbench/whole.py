@@ -1,4 +1,4 @@
-"""KernelBench's levels on one GPU in a given number of seconds: as many tasks as go, in an order drawn by a seed, one of each level in turn.
+"""KernelBench's levels on one GPU or several in a given number of seconds: as many tasks as go, in an order drawn by a seed, the levels in turn.
 
     python -m benchmarks.kernelbench.whole --kernelbench KB --seed 811 --verdicts 300 --first 180 --out OUT
     python -m benchmarks.kernelbench.whole --kernelbench KB --seed 811 --verdicts 200 --first 0 --out OUT --resume
@@ -48,7 +48,8 @@ def verdicts(options: argparse.Namespace) -> list[str]:
     """Return the command of the part that goes through the front door."""
     command = [sys.executable, "-m", "benchmarks.kernelbench.run", "--kernelbench", str(options.kernelbench), "--levels", options.levels]
     command += ["--draw", f"{options.seed},1000", "--footprints", str(options.kernelbench / "footprints.json"), "--largest", str(options.largest)]
-    command += ["--gpus", "1", "--jobs-per-gpu", str(options.verdict_jobs), "--prewarm", "skip", "--baselines", options.baselines, "--trace"]
+    command += ["--gpus", str(options.gpus), "--jobs-per-gpu", str(options.verdict_jobs), "--prewarm", "skip", "--trace"]
+    command += ["--baselines", options.baselines]
     command += ["--budget", "3000s,2 proposals,until faster", "--budget-of", "all", "--timing-seconds", str(options.timing)]
     command += ["--minutes", str(options.verdicts / 60), "--grace", "9", "--last", str(VERDICT_LAST), "--precision", options.precision]
     command += DRY if options.dry else []
@@ -101,7 +102,8 @@ def main() -> None:
     parser.add_argument("--verdicts", type=float, default=300.0, help="seconds of that part; 0: none")
     parser.add_argument("--first", type=float, default=180.0, help="seconds of that part; 0: none")
     parser.add_argument("--jobs", type=int, default=9, help="processes that compile first programs and their baselines ahead")
-    parser.add_argument("--verdict-jobs", type=int, default=6)
+    parser.add_argument("--gpus", type=int, default=1, help="of verdicts: tasks are shared out, one at a time is measured on each")
+    parser.add_argument("--verdict-jobs", type=int, default=6, help="tasks that are worked on at once, a GPU")
     parser.add_argument("--largest", type=float, default=4.5, help="GB of the eager peak, of verdicts")
     parser.add_argument("--timing", type=float, default=2.0)
     parser.add_argument("--baselines", default="eager,compile,cuda_graph")
