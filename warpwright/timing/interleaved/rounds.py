@@ -145,6 +145,11 @@ def retire_hopeless(block: Block) -> None:
     block.active = [name for name in block.active if name in (CANDIDATE, block.kept) or not any(_far_above(block, name, other) for other in active)]
 
 
+def hopeless(block: Block) -> list[str]:
+    """Return the baselines that were dropped as hopeless: a second run has nothing to ask of them, and may have no time for their warm-up."""
+    return [name for name in block.eligible if name not in block.active and len(block.raw[name]) < FIRST_LOOK]
+
+
 def _far_above(block: Block, name: str, other: str) -> bool:
     """Whether a program took HOPELESS times as long as another one in every pass: what slows a pass down hits both."""
     return all(one > HOPELESS * two for one, two in zip(block.raw[name], block.raw[other], strict=True))
