@@ -14,10 +14,11 @@ from warpwright.reports import summary
 Row = Mapping[str, Any]
 
 
-def view(rows: Sequence[Row], of: str | None = None, cut: str | None = None) -> str:
-    """Return the table of levels, a line for all of them, and the tasks without a score; `of`: those of the rows called so. `cut`: rows called so are
-    tasks that were begun and cut short, which count at 1.00x in a line of their own, as those without a score do there."""
-    lines = [row for row in rows if "task" in row and row.get("table") == of]
+def view(rows: Sequence[Row], of: str | tuple[str, ...] | None = None, cut: str | None = None) -> str:
+    """Return the table of levels, a line for all of them, and the tasks without a score; `of`: those of the rows called so, of several names the last
+    that has a task. `cut`: rows called so are tasks that were begun and cut short, which count at 1.00x in a line of their own, as those without a
+    score do there."""
+    lines = list({str(row["task"]): row for name in (of if isinstance(of, tuple) else (of,)) for row in rows if _is_of(row, name)}.values())
     levels: dict[str, list[Row]] = {}
     for line in sorted(lines, key=lambda line: str(line["task"])):
         levels.setdefault(line["task"].partition("_")[0].removeprefix("level"), []).append(line)
@@ -31,6 +32,10 @@ def view(rows: Sequence[Row], of: str | None = None, cut: str | None = None) -> 
     below = [said for own in scored for line in own for said in summary.below(line)]
     more = ["Unscored:", "\n".join(unscored)] if unscored else []
     return "\n\n".join([table, "\n".join(means), f"Below 0.98 of the best baseline: {', '.join(below) or 'none'}.", *more, summary.table(lines)])
+
+
+def _is_of(row: Row, name: str | None) -> bool:
+    return "task" in row and row.get("table") == name
 
 
 MEANS = (("best", "levels counting the same, against the best baseline"), ("eager", "against eager"))

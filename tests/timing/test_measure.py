@@ -346,17 +346,20 @@ def test_a_hopeless_baseline_does_not_stand_in_the_way() -> None:
     assert found.speedup == pytest.approx(2, rel=0.05)
 
 
-@pytest.mark.parametrize("turns", [(0.25, 0.24, 0.034, 0.008), (0.42, 0.40, 0.089, 0.035)], ids=["GRU", "both directions"])
+TURNS = {"GRU": (0.25, 0.24, 0.034, 0.008), "both directions": (0.42, 0.40, 0.089, 0.035), "21x": (0.193, 0.191, 0.192, 0.009)}
+
+
+@pytest.mark.parametrize("turns", TURNS.values(), ids=TURNS)
 def test_slow_calls_beside_hopeless_baselines_are_decided(turns: tuple[float, float, float, float]) -> None:
-    """Recurrent networks in turns of four calls, seen on an H200: 4.2x and 2.5x were no verdict after 2 s, in which hopeless ones took most."""
+    """In turns of four calls, seen on an H200: 4.2x, 2.5x and 21x were no verdict after 2 s, of which slow baselines took most."""
     machine = Machine(Random(5))
     rows = {name: Fake(name, machine, seconds) for name, seconds in zip(("eager", "compile", "cuda_graph"), turns, strict=False)}
     found = measure.compare(
         Fake("new", machine, turns[-1]), rows, lambda: None, seconds=2.0, floor_seconds=0.0, overhead_seconds=0.0, rng=Random(1),
         clock=machine.clock, kept="cuda_graph",
     )  # fmt: skip
-    assert found.verdict == "FASTER" and found.best_baseline == "cuda_graph", found.conditions
-    assert found.interval[0] > 0.85 * turns[2] / turns[3]
+    assert found.verdict == "FASTER", found.conditions
+    assert found.interval[0] > 0.85 * min(turns[:-1]) / turns[-1]
     assert found.conditions["seconds"] < measure.UNSEEN * 2.0
 
 
