@@ -110,7 +110,7 @@ def test_levels_say_what_all_that_were_begun_come_to() -> None:
 def test_a_task_that_was_asked_again_counts_once_by_its_last_answer() -> None:
     rows = [row | {"table": table} for table, row in (("again", line(1, 1, 4.0)), ("first", line(1, 1, 1.0)), ("first", line(1, 2, 9.0)))]
     assert "| 1 | 2 | 2 | 2 | 0 | 6.00x" in levels.view(rows, of=("first", "again"))
-    assert "| 1 | 2 | 2 | 2 | 0 | 3.00x" in levels.view(rows, of="first")
+    assert "| 1 | 2 | 2 | 1 | 1 | 3.00x" in levels.view(rows, of="first")
 
 
 def test_a_task_that_crashed_is_named_like_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
