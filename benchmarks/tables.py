@@ -51,9 +51,7 @@ VIEWS: Mapping[str, View] = {
     "kernelbench-levels-307-again": partial(levels.view, of="draw-307-again"),
     "kernelbench-levels-523": partial(levels.view, of="draw-523"),
     "kernelbench-levels-811": partial(levels.view, of="draw-811", cut="unfinished-811"),
-    "kernelbench-levels-811-whole": partial(
-        levels.view, of=("draw-811-second", "draw-811-third", "draw-811-again"), cut="unfinished-811-third"
-    ),
+    "kernelbench-levels-811-whole": partial(levels.view, of=("draw-811-second", "draw-811-third", "draw-811-again"), cut="unfinished-811-third"),
     "whole-first": first_table.whole,
     "whole-first-tf32": partial(first_table.whole, run="tf32: "),
     "whole-first-tf32-third": partial(first_table.whole, run="tf32 third: "),

@@ -75,8 +75,8 @@ first() {
 verdicts() {
     local name=$1 seconds=$2
     shift 2
-    limited "$name" $((seconds + 4)) benchmarks.kernelbench.whole --kernelbench "$kb" --seed "$seed" --first 0 --verdicts "$seconds" --gpus "${GPUS:-1}" $dry \
-        --out "$work/$name" "$@"
+    limited "$name" $((seconds + 4)) benchmarks.kernelbench.whole --kernelbench "$kb" --seed "$seed" --first 0 --verdicts "$seconds" $dry \
+        --gpus "${GPUS:-1}" --out "$work/$name" "$@"
 }
 
 # sweep NAME SECONDS ...: first programs of all levels

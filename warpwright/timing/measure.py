@@ -62,12 +62,12 @@ LEAST_INTERVAL = 0.001
 """Below the resolution of any timing of whole programs: two processes of one differ by more."""
 
 LONGEST = 3
-"""Times the seconds given: the time of a run is that of its calls, and where judging an output takes as long, the run goes on for it. So it does
-where the time is over before the first look: without one there is no verdict (seen with calls of 41 ms, six programs and 3 s)."""
+"""Times the seconds given: the time of a run is that of its calls, and where judging an output takes as long, the run goes on for it."""
 
 UNSEEN = 10
-"""Times the seconds given, before the first look where nobody waits: recurrent networks in turns of four calls of 105 ms had seen two pairs of 2.5x
-after three times 2 s, of which warming up had taken most; a second run of 1 s beside three baselines of 48 ms needs nearly 6."""
+"""Times the seconds given, in place of LONGEST before the first look where nobody waits: without one there is no verdict (seen with calls of 41 ms,
+six programs and 3 s). Recurrent networks in turns of four calls of 105 ms had seen two pairs of 2.5x after three times 2 s, of which warming up had
+taken most; a second run of 1 s beside three baselines of 48 ms needs nearly 6."""
 
 
 def expect_interval(share: float) -> float:
