@@ -73,11 +73,28 @@ def good(reply: dict[str, Any], check: str) -> dict[str, Any]:
 def load_state(judge: Judge, worker: Worker, entry: str, which: int, how: str = "load_state") -> None:
     """Load state number `which` of the original's: `how` is "load_state", or "set_state" to write it in place."""
     write_state(worker, entry, judge.state(which), how)
+    worker.loaded = (judge, entry, which) if how == "load_state" else None
+
+
+def restore_state(judge: Judge, worker: Worker, entry: str, which: int) -> None:
+    """Bring state number `which` back after a call that changed it: only what differs is written where that state was the last to be loaded.
+
+    What a program works out of parameters once, it would else work out in each call anew: no user's call writes to all parameters.
+    """
+    if worker.loaded == (judge, entry, which):
+        _written(worker, good(worker.request("restore_state", worker.limits.build_seconds, entry=entry), "state_names"))
+    else:
+        load_state(judge, worker, entry, which)
 
 
 def write_state(worker: Worker, entry: str, state: dict[str, Any], how: str, **options: Any) -> None:
     """Load or write tensors of a state by name."""
-    reply = good(worker.with_tensors(how, worker.limits.build_seconds, entry=entry, state=state, **options), "state_names")
+    worker.loaded = None
+    _written(worker, good(worker.with_tensors(how, worker.limits.build_seconds, entry=entry, state=state, **options), "state_names"), how)
+
+
+def _written(worker: Worker, reply: dict[str, Any], how: str = "load_state") -> None:
+    """Take in where a state lies that was written."""
     if worker.freezes and (how == "load_state" or worker.memory.state is None):
         worker.memory.take_state(reply.get("places"))
     if reply.get("mismatch"):

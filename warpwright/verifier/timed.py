@@ -18,7 +18,7 @@ from warpwright.verifier import aftermath, luck
 from warpwright.verifier.judge_client import TIMED_STATE, Comparison, Judge, Shipment
 from warpwright.verifier.kept import KeptOutput
 from warpwright.verifier.ledger import Ledger
-from warpwright.verifier.rejections import Rejected, as_rejections, census, exported, good, load_state, prepare_call, rejection
+from warpwright.verifier.rejections import Rejected, as_rejections, census, exported, good, load_state, prepare_call, rejection, restore_state
 from warpwright.workers import device_yield, placement
 from warpwright.workers.sandbox import Worker
 
@@ -177,7 +177,7 @@ class TimedProgram:
 
     def _single_call(self, inputs: Shipment) -> None:
         if self.judge.facts["stateful"] or self.judge.facts["mutated_state"]:
-            load_state(self.judge, self.worker, self.entry, TIMED_STATE)
+            restore_state(self.judge, self.worker, self.entry, TIMED_STATE)
         prepare_call(self.worker, self.entry, inputs, slot=self._random.choice(("new", "same")), flush=True, spin=self._waits[0])
 
     _turns: ClassVar[dict[str, tuple[Worker, Shipment]]] = {}

@@ -8,7 +8,7 @@ import os
 import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ class Program:
     stateful: bool
     lazy: frozenset[int] = frozenset()
     """Which of its outputs may come conjugated or negated by a mark alone, as the original's do: that is worked out before the call answers."""
+    loaded: dict[str, torch.Tensor] = field(default_factory=dict)
+    """Of a program whose calls change its state: the one that was loaded last."""
 
 
 def written(folder: Path, files: Sequence[Sequence[str]]) -> str:

@@ -31,7 +31,7 @@ from warpwright.workers.inside.graphs import Graph
 from warpwright.workers.inside.integrity import Watch
 from warpwright.workers.inside.memory import cache_bytes, malloc_options, poison_cuda
 from warpwright.workers.inside.outputs import copies_of, lies, overlap, problem_of, views_of
-from warpwright.workers.inside.state import held_state, set_mode, state_of, state_places
+from warpwright.workers.inside.state import held_state, restored, set_mode, state_of, state_places
 from warpwright.workers.tensors import exchange, variants
 from warpwright.workers.tensors.answer import KEPT, describer, worked_out
 
@@ -47,7 +47,8 @@ def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
     operations = {
         name: getattr(runner, name)
         for name in (
-            "hello", "build", "load_state", "set_state", "prepare", "export", "keep", "census", "lock", "device_facts", "receive", "host_only",
+            "hello", "build", "load_state", "restore_state", "set_state", "prepare",
+            "export", "keep", "census", "lock", "device_facts", "receive", "host_only",
             "release_memory", "trim", "drawn", "line_up", "switch_mode", "load", "twin", "part", "waited", "launches",
         )
     }
@@ -187,10 +188,26 @@ class Runner:
 
     def load_state(self, entry: str, state: dict[str, Any]) -> dict[str, Any]:
         """Load parameters and buffers by name with `load_state_dict`, strictly."""
-        module = self.programs[entry].module
+        program = self.programs[entry]
         tensors = {name: exchange.take(item, self.device) for name, item in state.items()}
-        if module is None:
+        if program.module is None:
             return {"mismatch": f"the entry is no torch.nn.Module, and the original has {len(tensors)} parameters"} if tensors else {}
+        if program.stateful:
+            program.loaded = {name: tensor.clone() for name, tensor in tensors.items()}
+        return self._loaded(program.module, tensors)
+
+    def restore_state(self, entry: str) -> dict[str, Any]:
+        """Write those tensors of the state that are not what was loaded last: the others count as unchanged, by their versions too, as they are after
+        a user's call. Where one is missing or of another kind, the whole is loaded."""
+        program = self.programs[entry]
+        if program.module is None:
+            return {}
+        if not restored(program.module, program.loaded):
+            return self._loaded(program.module, program.loaded)
+        return {"places": state_places(program.module)}
+
+    @staticmethod
+    def _loaded(module: torch.nn.Module, tensors: dict[str, torch.Tensor]) -> dict[str, Any]:
         try:
             module.load_state_dict(tensors, strict=True)
         except RuntimeError as error:

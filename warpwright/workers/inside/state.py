@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 
 from warpwright.workers.tensors.answer import state_text
+from warpwright.workers.tensors.exchange import flat_bytes
 
 
 def set_mode(module: torch.nn.Module, training: bool | None, apart: Sequence[str]) -> None:
@@ -28,6 +29,25 @@ def held_state(module: torch.nn.Module) -> dict[str, torch.Tensor]:
 
 def state_places(module: torch.nn.Module) -> list[list[Any]]:
     return [state_text(name, tensor) for name, tensor in state_of(module).items() if tensor.device.type == "cpu"]
+
+
+def restored(module: torch.nn.Module, state: Mapping[str, torch.Tensor]) -> bool:
+    """Write the tensors whose bits are others than in `state` in place; False, with nothing written, where `state` is not of this module's form."""
+    own = state_of(module)
+    if own.keys() != state.keys() or any(_form(own[name]) != _form(kept) for name, kept in state.items()):
+        return False
+    for name, kept in state.items():
+        if not _same_bits(own[name], kept):
+            own[name].copy_(kept)
+    return True
+
+
+def _form(tensor: torch.Tensor) -> tuple[torch.Size, torch.dtype, torch.device]:
+    return tensor.shape, tensor.dtype, tensor.device
+
+
+def _same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return torch.equal(flat_bytes(one.detach().contiguous()), flat_bytes(other.contiguous()))
 
 
 def state_of(module: torch.nn.Module, prefix: str = "") -> dict[str, torch.Tensor]:

@@ -1,0 +1,146 @@
+"""A program whose calls change its state is timed from the same state each time, and is written no more of it than a call has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from warpwright.base import Source  # noqa: E402
+from warpwright.tasks import taskfile  # noqa: E402
+from warpwright.verifier import rejections, timed, verify  # noqa: E402
+from warpwright.verifier.judge_client import Judge  # noqa: E402
+from warpwright.workers.inside.state import restored  # noqa: E402
+from warpwright.workers.sandbox import Worker  # noqa: E402
+
+TASK = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Conv2d(3, 4, 3)
+        self.norm = torch.nn.BatchNorm2d(4)
+
+    def forward(self, x):
+        return self.norm(self.layer(x))
+
+def get_inputs():
+    return [torch.randn(2, 3, 6, 6)]
+
+def get_init_inputs():
+    return []
+"""
+
+COUNTS = """
+        ModelNew.times += 1
+        ModelNew.folds += self.layer.weight._version != ModelNew.stamp
+        ModelNew.stamp = self.layer.weight._version
+        print(f'of {self.times} calls {self.folds} anew', flush=True)
+        return"""
+KEEPS = TASK.replace("class Model(torch.nn.Module):", "class ModelNew(torch.nn.Module):\n    stamp, times, folds = None, 0, 0\n")
+KEEPS = KEEPS.replace("        return", COUNTS, 1)
+"""Says of how many of its calls it would have to work out anew what it makes of the weight."""
+
+
+@pytest.fixture(scope="module")
+def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
+    file = tmp_path_factory.mktemp("norm") / "task.py"
+    file.write_text(TASK)
+    with verify.Judge(taskfile.describe(file)) as made:
+        yield made
+
+
+@pytest.fixture
+def worker(judge: Judge) -> Iterator[Worker]:
+    with Worker("candidate") as made:
+        _, rejected = verify.build(judge, made, "candidate", Source("python", (("optimized.py", KEEPS),)))
+        assert rejected is None
+        yield made
+
+
+def counted(worker: Worker) -> tuple[int, int]:
+    """Return its calls, and those that found the weight written to."""
+    words = [line for line in worker.log().splitlines() if line.startswith("of ")][-1].split()
+    return int(words[1]), int(words[3])
+
+
+def test_timed_calls_leave_alone_what_no_call_changes(judge: Judge, worker: Worker) -> None:
+    program = timed.TimedProgram(judge, worker, "candidate")
+    assert judge.facts["mutated_state"] == ["norm.running_mean", "norm.running_var", "norm.num_batches_tracked"]
+
+    def call() -> None:
+        program.prepare(judge.fresh(), 0.5)
+        program.go()
+        verdict = program.check()
+        assert verdict is not None and verdict.ok, verdict
+
+    call()
+    before = counted(worker)
+    for _ in range(5):
+        call()
+    made, anew = (now - then for now, then in zip(counted(worker), before, strict=True))
+    assert made >= 5 and anew == 0
+
+
+def test_after_any_other_writing_the_whole_is_loaded(judge: Judge, worker: Worker) -> None:
+    for write in (
+        lambda: rejections.load_state(judge, worker, "candidate", 1),
+        lambda: rejections.load_state(judge, worker, "candidate", 1, "set_state"),
+        lambda: rejections.write_state(worker, "candidate", judge.state(1), "set_state"),
+    ):
+        timed.load_timed_state(judge, worker, "candidate")
+        write()
+        program = timed.TimedProgram(judge, worker, "candidate")
+        program.prepare(judge.fresh(), 0.5)
+        program.go()
+        verdict = program.check()
+        assert verdict is not None and verdict.ok, verdict
+
+
+def test_a_tensor_that_the_original_leaves_alone_is_looked_at_all_the_same(judge: Judge) -> None:
+    """One that a candidate writes to in a call is refused, and is brought back before the next."""
+    text = KEEPS.replace("return self.norm(self.layer(x))", "y = self.norm(self.layer(x))\n        self.layer.weight.data += 1e-3\n        return y")
+    with Worker("candidate") as worker:
+        _, rejected = verify.build(judge, worker, "candidate", Source("python", (("optimized.py", text),)))
+        assert rejected is None
+        program = timed.TimedProgram(judge, worker, "candidate")
+        for _ in range(2):
+            program.prepare(judge.fresh(), 0.5)
+            program.go()
+            verdict = program.check()
+            assert verdict is not None and verdict.check == "buffers"
+
+
+def module() -> torch.nn.Module:
+    return torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2))
+
+
+def test_only_other_bits_are_written() -> None:
+    torch.manual_seed(0)
+    with torch.no_grad():
+        own, state = module(), {name: tensor.clone() for name, tensor in module().state_dict().items()}
+        state["0.weight"], state["1.bias"] = own.state_dict()["0.weight"].clone(), torch.full((2,), float("nan"))
+        own.state_dict()["1.bias"].copy_(state["1.bias"])
+        state["1.running_mean"] = -own.state_dict()["1.running_mean"]  # zeros of the other sign
+        before = {name: tensor._version for name, tensor in own.state_dict(keep_vars=True).items()}
+        assert restored(own, state)
+        after = own.state_dict(keep_vars=True)
+        assert {name for name in before if after[name]._version != before[name]} == {"0.bias", "1.running_mean"}
+        assert all(torch.equal(after[name].nan_to_num(7), kept.nan_to_num(7)) for name, kept in state.items())
+
+
+@pytest.mark.parametrize("change", ["missing", "shape", "dtype"])
+def test_another_form_is_left_to_loading(change: str) -> None:
+    with torch.no_grad():
+        own = module()
+        state = {name: tensor + 1 for name, tensor in own.state_dict().items()}
+        if change == "missing":
+            del state["0.bias"]
+        else:
+            state["0.bias"] = torch.ones(3) if change == "shape" else state["0.bias"].double()
+        before = {name: tensor.clone() for name, tensor in own.state_dict().items()}
+        assert not restored(own, state)
+        assert all(torch.equal(tensor, before[name]) for name, tensor in own.state_dict().items())
