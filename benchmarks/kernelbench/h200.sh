@@ -76,7 +76,7 @@ verdicts() {
     local name=$1 seconds=$2
     shift 2
     limited "$name" $((seconds + 4)) benchmarks.kernelbench.whole --kernelbench "$kb" --seed "$seed" --first 0 --verdicts "$seconds" $dry \
-        --gpus "${GPUS:-1}" --out "$work/$name" "$@"
+        --gpus "${GPUS:-1}" --verdict-jobs "${VERDICT_JOBS:-6}" --promised "${PROMISED:-1}" --out "$work/$name" "$@"
 }
 
 # sweep NAME SECONDS ...: first programs of all levels

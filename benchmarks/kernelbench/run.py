@@ -106,11 +106,13 @@ class Device:
     bytes: float
     slots: int
     running: list[Waiting] = field(default_factory=list)
+    promised: float = 1.0
+    """How often its memory is given away: what tasks take at most they rarely take at the same time."""
 
     def takes(self, waiting: Waiting) -> bool:
         """Whether one more job fits; a job larger than the device runs alone."""
         used = sum(running.bytes for running in self.running)
-        return not self.running or (len(self.running) < self.slots and used + waiting.bytes <= self.bytes)
+        return not self.running or (len(self.running) < self.slots and used + waiting.bytes <= self.promised * self.bytes)
 
     def __str__(self) -> str:
         return "cpu" if self.index is None else f"gpu {self.index}"
@@ -185,6 +187,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--gpus", type=int, default=1, help="0: the CPU")
     parser.add_argument("--jobs-per-gpu", type=int, default=3)
     parser.add_argument("--jobs-on-cpu", type=int, default=1, help="with --gpus 0; one at a time is timed, and the others stand still meanwhile")
+    said = "how often a GPU's memory is given away to tasks at work: what they take at most they rarely take at the same time"
+    parser.add_argument("--promised", type=float, default=1.0, help=said)
     parser.add_argument("--prewarm-jobs-per-gpu", type=int, default=10)
     parser.add_argument("--minutes", type=float, default=9.0, help="wall time of this call")
     parser.add_argument("--grace", type=float, default=GRACE_SECONDS, help="seconds of --minutes that are kept back for ending what still runs")
@@ -297,7 +301,7 @@ def _devices(options: argparse.Namespace) -> list[Device]:
     sizes = [sizes[int(name)] if name.isdigit() else min(sizes) for name in given.split(",")] if given else sizes
     if len(sizes) < options.gpus:
         raise SystemExit(f"expected {options.gpus} GPUs, saw {len(sizes)}; lower --gpus")
-    return [Device(index, size, options.jobs_per_gpu) for index, size in enumerate(sizes[: options.gpus])]
+    return [Device(index, size, options.jobs_per_gpu, promised=options.promised) for index, size in enumerate(sizes[: options.gpus])]
 
 
 # --- scheduling --------------------------------------------------------------------------------------------------------------------

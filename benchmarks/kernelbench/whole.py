@@ -49,6 +49,7 @@ def verdicts(options: argparse.Namespace) -> list[str]:
     command = [sys.executable, "-m", "benchmarks.kernelbench.run", "--kernelbench", str(options.kernelbench), "--levels", options.levels]
     command += ["--draw", f"{options.seed},1000", "--footprints", str(options.kernelbench / "footprints.json"), "--largest", str(options.largest)]
     command += ["--gpus", str(options.gpus), "--jobs-per-gpu", str(options.verdict_jobs), "--prewarm", "skip", "--trace"]
+    command += ["--promised", str(options.promised)]
     command += ["--baselines", options.baselines]
     command += ["--budget", "3000s,2 proposals,until faster", "--budget-of", "all", "--timing-seconds", str(options.timing)]
     command += ["--minutes", str(options.verdicts / 60), "--grace", "9", "--last", str(VERDICT_LAST), "--precision", options.precision]
@@ -104,6 +105,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=9, help="processes that compile first programs and their baselines ahead")
     parser.add_argument("--gpus", type=int, default=1, help="of verdicts: tasks are shared out, one at a time is measured on each")
     parser.add_argument("--verdict-jobs", type=int, default=6, help="tasks that are worked on at once, a GPU")
+    parser.add_argument("--promised", type=float, default=1.0, help="how often a GPU's memory is given away to tasks at work")
     parser.add_argument("--largest", type=float, default=4.5, help="GB of the eager peak, of verdicts")
     parser.add_argument("--timing", type=float, default=2.0)
     parser.add_argument("--baselines", default="eager,compile,cuda_graph")

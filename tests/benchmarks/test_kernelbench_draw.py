@@ -7,8 +7,10 @@ import math
 import multiprocessing
 import threading
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -44,7 +46,7 @@ def test_a_run_sees_the_gpus_that_it_was_given(monkeypatch: pytest.MonkeyPatch) 
     listed = SimpleNamespace(stdout="1000\n2000\n4000\n")
     monkeypatch.setattr(run.subprocess, "run", lambda *_, **__: listed)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    options = argparse.Namespace(gpus=2, jobs_per_gpu=8)
+    options = argparse.Namespace(gpus=2, jobs_per_gpu=8, promised=1.0)
     assert [(round(device.bytes / 2**20), run._environment(device)) for device in run._devices(options)] == [
         (920, {"CUDA_VISIBLE_DEVICES": "0"}), (1840, {"CUDA_VISIBLE_DEVICES": "1"}),
     ]  # fmt: skip
@@ -68,6 +70,12 @@ def test_a_task_without_room_is_passed_by_a_few_only() -> None:
     assert begun == run.MOST_PASSED and queue[0].job.path == "large"
     device.running = []
     assert next(waiting.job.path for waiting in run._fitting(device, queue, passed)) == "large"
+
+
+def test_memory_may_be_given_away_more_than_once() -> None:
+    device = run.Device(0, 10.0, 3, [SimpleNamespace(bytes=6.0)])  # type: ignore[list-item]
+    large: Any = SimpleNamespace(bytes=9.0)
+    assert not device.takes(large) and replace(device, promised=1.5).takes(large) and not replace(device, promised=1.4).takes(large)
 
 
 def test_first_programs_wait_for_room() -> None:

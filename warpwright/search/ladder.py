@@ -161,16 +161,18 @@ def _otherwise(moves: Moves, first: Recipe, recipes: list[Recipe], rewrites: Rec
 
 
 def _unlike(moves: Moves, recipes: list[Recipe], length: int) -> list[Recipe]:
-    """Return the first of `recipes`, and of the others those that do not hold all that it has beyond `length`, if there are such; in all
-    MOST_AT_FIRST. One that is estimated much slower comes after one that holds more and gains by it, and before one that holds more and does not."""
+    """Return the first of `recipes`, and of the others those that do not hold all techniques that it has beyond `length`, if there are such; in all
+    MOST_AT_FIRST. One that is estimated much slower comes after one that holds more and gains by it and one that differs in tuning alone, which is
+    likely to win or lose with the first, and before one that holds more and does not gain."""
     if not recipes:
         return []
-    least, held = moves.estimate(recipes[0]), set(recipes[0][length:])
+    least, held = moves.estimate(recipes[0]), {action.technique for action in recipes[0][length:]}
 
     def rank(one: Recipe) -> int:
-        if held <= set(one):
-            return 1 if moves.estimate(one) < least else 3
-        return 0 if moves.estimate(one) <= ALTERNATIVE * least else 2
+        estimate, names = moves.estimate(one), {action.technique for action in one}
+        if held <= names:
+            return 1 if estimate < least else 2 if estimate == least and len(one) == len(recipes[0]) else 4
+        return 0 if estimate <= ALTERNATIVE * least else 3
 
     return [recipes[0], *sorted(recipes[1:], key=rank)][:MOST_AT_FIRST]
 

@@ -46,6 +46,7 @@ class Rates:
 
 
 CONVOLUTIONS = {"direct tf32": 68e12, "direct tf32x3": 39e12, "few channels": 60e12, "few channels, 3 axes": 12e12, "3 axes": 40e12,
+                "activated, few channels": 8e12,
                 "groups": 5e12, "transposed groups": 4e12, "direct long sums": 16e12, "half, few channels, 3 axes": 60e12,
                 "half, few channels": 143e12, "half, transposed": 250e12,
                 "transposed, few channels, 3 axes": 1.6e12, "implicit half": 550e12, "implicit float32": 165e12,
@@ -53,6 +54,7 @@ CONVOLUTIONS = {"direct tf32": 68e12, "direct tf32x3": 39e12, "few channels": 60
 """`direct_convolution`: 16 channels to 64 of 128 x 254 x 254 (L2-25) took 2.24 and 3.86 ms on an H200. And cuDNN's where they are not near the
 tensor cores' rate: 8 channels to 64 in TF32 (L2-57) took 0.31 ms; over three axes it has no TF32 kernel, and with few channels 8 to 14 TFLOPS;
 transposed ones in four groups took 2.5, 2.0 and 5.7 ms for 6, 14 and 8 GFLOP (L1-72, 73, 75); their phases, ordinary ones, ran at 4 to 21 TFLOPS.
+With a ReLU in the same call it has for few channels first no kernel that is quick: six to 64 (L3-17) took 8.7 ms for 58 GFLOP, and 0.6 for 3.5.
 Sums of 315 terms (L1-60) took `direct_convolution` 8.5 ms for 139 GFLOP. cuDNN in float16, over three axes, of three channels made eight: 2.7 and
 3.7 ms for 105 and 371 GFLOP (L1-54, 60); over two, of an image's three (L1-50 and AlexNet), 1.0 and 4.0 for 144 and 576.
 Transposed with strides, to 64 channels, 250 (L2-2, 5 and 16: 1.84, 2.34 and 2.08 ms; of 128 L2-93, 1.02, 500).
@@ -339,7 +341,8 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
         return attention
     if name == "activated_convolution":
         source, window = node.all_input_nodes[:2]
-        return _kind_of(2, 1, shape(source)[1]), 2.0 * math.prod(shape(node)) * math.prod(shape(window)[1:])
+        few = shape(source)[1] < FEW and dtype(source) == torch.float32
+        return "activated, few channels" if few else _kind_of(2, 1, shape(source)[1]), 2.0 * math.prod(shape(node)) * math.prod(shape(window)[1:])
     if name.startswith("direct_convolution"):
         weight: Any = node.args[1]
         places, terms = math.prod(node.args[5]) * shape(node.args[0])[0], math.prod(shape(weight)[1:])  # type: ignore[arg-type]
