@@ -25,9 +25,10 @@
 //   to other blocks: 8 to 28 steps by count. Not run since: 0.4 to 0.55 ms predicted for both.
 //   H200, 2026-11-30: where rows are nearly alike, as in the late layers of a deep network that was never trained, 10 to 20 % of the columns are small in
 //   16 rows by chance, so that each square has some. None is marked, but plain_rows walked all of k for each: 0.4 ms for 1024 x 1024 x 1024, of which
-//   the product takes 0.04 (2,400 to 2,800 clocks of an SM a step of 32). Since then a walk ends where nothing can be marked any more (1 or 2 steps of 32
-//   by count), a step has a third of the instructions (340 for 1,000: no division by row, sums by line instead of by warp), 64 registers, no spills.
-//   Not run since: 10 to 15 us predicted for such a product.
+//   the product takes 0.04 (2,400 to 2,800 clocks of an SM a step of 32). Since then strips of four squares are cleared by 64 or 128 of their top slices
+//   (by count: all strips of such layers and of attention's outputs; 1,400 instructions a thread), a walk ends where nothing can be marked any more (1 or
+//   2 steps of those squares), and a step has a third of the instructions (340 for 1,000: no division by row, sums by line instead of by warp). 64
+//   registers, 32 bytes of stack, none of it in loops. Not run since: 5 to 8 us predicted for such a product.
 
 #include "int8_level.h"
 #include "int8_suspect.h"
@@ -57,7 +58,7 @@ struct Matrix {  // `rows` rows of k elements, and the memory of their slices (t
 
 __device__ __forceinline__ const float* row_of(const Matrix& of, int row) { return of.x + row / of.per * of.batch_stride + row % of.per * of.row_stride; }
 
-constexpr int SKEW = 19;  // squares that one row of squares moves along: suspects that stand below one another, or along a diagonal, go to many blocks
+constexpr int SKEW = 19;  // places that one row of squares or strips moves along: suspects below one another, or along a diagonal, go to many blocks
 constexpr int MOST_WORDS = 6;  // of 24,576 elements
 
 __device__ __forceinline__ int words_of(const Matrix& of) { return (of.padded + 4095) / 4096; }
@@ -350,7 +351,6 @@ struct Square {  // of 32 x 32 results: which of its rows and columns are wanted
     int rows[32], columns[32];
     double scales[2][32];                // of the rows of A and of B, as they were cut; 0 outside and for Inf and NaN
     float norms[2][32];                  // of the scaled rows
-    float nonzero[2][32], large[2][32];  // how many elements are not zero, and how many are within 2^-10 of the largest
     u32 small_rows, small_columns[2];    // bit by bit: whose results are small, of columns those in the upper and in the lower 16 rows
     u32 chunks[MOST_WORDS];              // of k, bit by bit as Matrix.chunks: where small rows and columns meet anything
     // Lines are of three kinds: rows, columns in the upper half and columns in the lower half.
@@ -423,10 +423,149 @@ __device__ __forceinline__ void meet(Square& of, const Matrix& a, const Matrix& 
     __syncthreads();
 }
 
+// Over the eight threads of a line.
+__device__ __forceinline__ float of_line(float x) {
+    for (int step = 4; step > 0; step /= 2) x += __shfl_xor_sync(0xFFFFFFFFu, x, step);
+    return x;
+}
+
+__device__ __forceinline__ float results_of(int kind) { return kind ? 16.0f : 32.0f; }
+
+// The squared error of a line that is let pass, four times float32's, by how many terms it has and the sum of their squares. No term lessens it.
+__device__ __forceinline__ float allowed(int kind, float count, float squares) { return 16.0f * float32_error(count / results_of(kind)) * squares; }
+
+struct Known {  // of a row of a matrix, without its elements; zeros outside
+    float norm, nonzero, large;  // of the scaled row; how many elements are not zero, and how many are within 2^-10 of the largest
+};
+
+__device__ __forceinline__ Known known(const Matrix& of, int row, bool inside, int k) {
+    const float norm = inside ? of.norms[row] : 0.0f;
+    return {norm, inside ? of.stats[2 * row] * norm * norm : 0.0f, inside ? fmaxf(of.stats[2 * row + 1], 0.0f) * (float)k : 0.0f};
+}
+
+struct Others {  // rows that a line is multiplied by: how many are not zero, and the sums of their squared norms and of the rest
+    float count, squares, nonzero, large;
+};
+
+__device__ __forceinline__ Others others_of_warp(const Known& row) {
+    return {of_warp(row.norm > 0.0f ? 1.0f : 0.0f), of_warp(row.norm * row.norm), of_warp(row.nonzero), of_warp(row.large)};
+}
+
+struct Limits {  // of a line: the most that its squared error can become, with 1 % to spare for rounding, and the least number of its terms
+    float most, least;
+};
+
+// Elements that are not zero meet no more of the other side's than there are; those within 2^-10 of the largest, which no scaling loses, meet where both
+// sides have more than k together.
+__device__ __forceinline__ Limits limits_of(const Known& own, const Others& met, const Errors& errors, int k) {
+    const float terms = fminf(met.count * own.nonzero, met.nonzero), numbers = met.count * own.norm * own.norm + met.squares;
+    const float most = own.norm > 0.0f ? 1.01f * (errors.left_out * terms + errors.rounding * numbers) : 0.0f;
+    return {most, 0.999f * (met.count * (own.large - (float)k) + met.large)};
+}
+
+__device__ __forceinline__ bool is_small(const Square& of, int kind, int line) {
+    return (kind ? of.small_columns[kind - 1] : of.small_rows) >> line & 1;
+}
+
+// Of the lines of a square; lines that are not small can have no error.
+__device__ __forceinline__ void limit(Square& of, const Matrix& a, const Matrix& b, const Corner& at, const Errors& errors, int k) {
+    const int x = threadIdx.x % 32, kind = threadIdx.x / 32;
+    if (kind < 3) {
+        const int own = (kind ? at.b : at.a) + x, other = (kind ? at.a : at.b) + x;
+        const bool met = other < (kind ? at.a_end : at.b_end) && (kind == 0 || x / 16 == kind - 1);
+        const Others others = others_of_warp(known(kind ? a : b, other, met, k));
+        const Limits limits = limits_of(known(kind ? b : a, own, own < (kind ? at.b_end : at.a_end), k), others, errors, k);
+        of.most[kind][x] = is_small(of, kind, x) ? limits.most : 0.0f;
+        of.least[kind][x] = limits.least;
+    }
+    __syncthreads();
+}
+
+struct Strip {  // of 32 x 128 results, four squares side by side
+    Others others[6];         // of 32 rows of B each, and of A's upper and lower 16 rows
+    float sums[2][16][64];    // of squares of elements, by k: of 8 rows of B each, and of 2 of A
+    float totals[2][64];      // the least of those of 32 rows of B, and of 16 of A
+    float squares[160];       // of the terms of a result, at least: summed over the 16 or 32 results of each column and each row
+};
+
+// No more than the square of an element, but for 2e-5 of it: its top slice is within 0.502.
+__device__ __forceinline__ u32 least_square(u32 slices, int i) {
+    const int size = abs((int)(signed char)(slices >> 8 * i));
+    return (u32)(size * size - size);
+}
+
+// Add to the squares of each line those of 64 of k, from `start` on.
+__device__ __forceinline__ void add_squares(Strip& of, const Matrix& a, const Matrix& b, const Corner& at, int start) {
+    const int word = threadIdx.x % 16, group = threadIdx.x / 16;  // this thread's four of k, and its 8 rows of B and 2 of A
+    u32 own[10][2], sums[2][4] = {};  // two squares a word
+    for (int i = 0; i < 10; ++i) {
+        const int side = i < 8 ? 0 : 1, row = side ? at.a + 2 * group + i - 8 : at.b + 8 * group + i;
+        const signed char* from = side ? a.slices + (i64)row * a.padded : b.slices + (i64)row * b.padded;
+        const u32 slices = row < (side ? at.a_end : at.b_end) ? *(const u32*)(from + start + 4 * word) : 0;
+        for (int j = 0; j < 2; ++j) {
+            const u32 one = least_square(slices, 2 * j), next = least_square(slices, 2 * j + 1);
+            sums[side][2 * j] += one, sums[side][2 * j + 1] += next;
+            own[i][j] = one | next << 16;
+        }
+    }
+    for (int side = 0; side < 2; ++side)
+        for (int j = 0; j < 4; ++j) of.sums[side][group][4 * word + j] = (float)sums[side][j];
+    __syncthreads();
+    if (threadIdx.x < 128) {
+        const int side = threadIdx.x / 64, x = threadIdx.x % 64, groups = side ? 8 : 4;
+        float least = 3e38f;
+        for (int first = 0; first < 16; first += groups) {
+            if (of.others[side ? 4 + first / 8 : first / 4].count == 0.0f) continue;
+            float total = 0;
+            for (int i = first; i < first + groups; ++i) total += of.sums[side][i][x];
+            least = fminf(least, total);
+        }
+        of.totals[side][x] = least;
+    }
+    __syncthreads();
+    for (int i = 0; i < 10; ++i) {
+        const float* totals = of.totals[i < 8 ? 1 : 0] + 4 * word;
+        float sum = 0;
+        for (int j = 0; j < 2; ++j) sum += (float)(own[i][j] & 65535) * totals[2 * j] + (float)(own[i][j] >> 16) * totals[2 * j + 1];
+        for (int step = 8; step > 0; step /= 2) sum += __shfl_xor_sync(0xFFFFFFFFu, sum, step);
+        if (word == 0) of.squares[i < 8 ? 8 * group + i : 128 + 2 * group + i - 8] += sum;
+    }
+    __syncthreads();
+}
+
+// Whether no line of four squares can be marked, by the top slices of 64 or of 128 of k. So it is for nearly all where rows are nearly alike, and to see
+// it takes a third of what it takes to find out which lines are small and to walk a step for them.
+__device__ __forceinline__ bool cleared(Strip& of, const Matrix& a, const Matrix& b, const Corner& at, const Errors& errors, int k) {
+    const int t = threadIdx.x, x = t % 32, part = t / 32;
+    if (part < 6) {
+        const int row = part < 4 ? at.b + t : at.a + x;
+        const bool inside = part < 4 ? row < at.b_end : x / 16 == part - 4 && row < at.a_end;
+        const Others others = others_of_warp(known(part < 4 ? b : a, row, inside, k));
+        if (x == 0) of.others[part] = others;
+    }
+    if (t < 160) of.squares[t] = 0;
+    __syncthreads();
+#pragma unroll 1
+    for (int start = 0; start < 128; start += 64) {
+        add_squares(of, a, b, at, start);
+        bool open = false;
+        if (t < 160) {
+            const int kind = t < 128, row = kind ? at.b + t : at.a + t - 128;
+            const Known line = known(kind ? b : a, row, row < (kind ? at.b_end : at.a_end), k);
+            for (int i = kind ? 4 : 0; i < (kind ? 6 : 4); ++i) {
+                const Limits limits = limits_of(line, of.others[i], errors, k);
+                open |= allowed(kind, limits.least, of.squares[t]) < limits.most;
+            }
+        }
+        if (!__syncthreads_or(open)) return true;
+    }
+    return false;
+}
+
 // Which rows of a square, and which columns of its upper and of its lower half, have small results only. The product has found this of 128 columns and
 // of 16 rows, with a bound no larger than this one (2 units more than its own, for it sees sums of orders 0 and 1): all that it found is found again.
 // Which of them are right because they meet next to nothing (zeros, in most cases) their own chunks tell, without a walk along k.
-__device__ __forceinline__ void find_small(Square& of, const Matrix& a, const Matrix& b, const Corner& at, const float* c, i64 c_pitch, int column, int k) {
+__device__ __forceinline__ void find_small(Square& of, const Matrix& a, const Matrix& b, const Corner& at, const float* c, i64 c_pitch, int k) {
     const int x = threadIdx.x % 32, y = threadIdx.x / 32;
     if (y < 2) {
         const Matrix& from = y ? b : a;
@@ -434,8 +573,6 @@ __device__ __forceinline__ void find_small(Square& of, const Matrix& a, const Ma
         const bool counts = row < (y ? at.b_end : at.a_end) && !from.flags[row];
         of.scales[y][x] = counts ? 0.00390625 / from.inverse[row] : 0.0;
         of.norms[y][x] = counts ? from.norms[row] : 0.0f;
-        of.nonzero[y][x] = counts ? from.stats[2 * row] * from.norms[row] * from.norms[row] : 0.0f;
-        of.large[y][x] = counts ? fmaxf(from.stats[2 * row + 1], 0.0f) * (float)k : 0.0f;
     }
     if (threadIdx.x == 0) of.small_rows = of.small_columns[0] = of.small_columns[1] = 0;
     __syncthreads();
@@ -444,7 +581,7 @@ __device__ __forceinline__ void find_small(Square& of, const Matrix& a, const Ma
     for (int i = 0; i < 4; ++i) {
         const int row = y + 8 * i;
         const double scale = of.scales[0][row] * of.scales[1][x];
-        const float size = scale == 0.0 ? 0.0f : (float)(fabs((double)c[(at.a + row) * c_pitch + column + x]) * scale);
+        const float size = scale == 0.0 ? 0.0f : (float)(fabs((double)c[row * c_pitch + x]) * scale);
         halves[i / 2] = fmaxf(halves[i / 2], size);
         const float peak = most_of_warp(size), norm = of.norms[0][row];
         if (x == 0 && norm > 0.0f && peak < norm * bound + 2.0f) atomicOr(&of.small_rows, 1u << row);
@@ -462,12 +599,6 @@ __device__ __forceinline__ void find_small(Square& of, const Matrix& a, const Ma
     meet(of, a, b, at, of.small_rows, of.small_columns[0], of.small_columns[1]);
 }
 
-// Over the eight threads of a line.
-__device__ __forceinline__ float of_line(float x) {
-    for (int step = 4; step > 0; step /= 2) x += __shfl_xor_sync(0xFFFFFFFFu, x, step);
-    return x;
-}
-
 struct Terms {  // of a row or a column of a square, over its 32 or 16 results, in scaled units: a thread's share
     float squares, count, error;  // of the terms; how many are not zero; the squared error of those by slices
 
@@ -478,35 +609,7 @@ struct Terms {  // of a row or a column of a square, over its 32 or 16 results, 
         count += nonzero;
         error += errors.left_out * nonzero + errors.rounding * (x * x * nonzero + others);
     }
-    // The squared error that is let pass, with at least so many terms. No term lessens it.
-    __device__ __forceinline__ float allowed(float results, float least) const {
-        return 16.0f * float32_error(fmaxf(of_line(count), least) / results) * of_line(squares);
-    }
 };
-
-__device__ __forceinline__ float results_of(int kind) { return kind ? 16.0f : 32.0f; }
-
-__device__ __forceinline__ bool is_small(const Square& of, int kind, int line) {
-    return (kind ? of.small_columns[kind - 1] : of.small_rows) >> line & 1;
-}
-
-// What is known of small lines before a walk: the most that the squared error of each can become, with 1 % to spare for rounding (0 for lines that are
-// not small), and the least number of its terms. Elements that are not zero meet no more of the other side's than there are; those within 2^-10 of the
-// largest, which no scaling loses, meet where both sides have more than k together.
-__device__ __forceinline__ void limit(Square& of, const Errors& errors, int k) {
-    const int x = threadIdx.x % 32, kind = threadIdx.x / 32;
-    if (kind < 3) {
-        const int own = kind ? 1 : 0, other = 1 - own;
-        const bool met = of.norms[other][x] > 0.0f && (kind == 0 || x / 16 == kind - 1);
-        const float count = of_warp(met ? 1.0f : 0.0f), square = of_warp(met ? of.norms[other][x] * of.norms[other][x] : 0.0f);
-        const float nonzero = of_warp(met ? of.nonzero[other][x] : 0.0f), large = of_warp(met ? of.large[other][x] : 0.0f);
-        const float terms = fminf(count * of.nonzero[own][x], nonzero);
-        const float error = errors.left_out * terms + errors.rounding * (count * of.norms[own][x] * of.norms[own][x] + square);
-        of.most[kind][x] = is_small(of, kind, x) ? 1.01f * error : 0.0f;
-        of.least[kind][x] = 0.999f * (count * of.large[own][x] + large - count * (float)k);
-    }
-    __syncthreads();
-}
 
 // The totals of 32 of k, each thread having fetched four elements of either side.
 __device__ __forceinline__ void add_up(Square& of) {
@@ -530,12 +633,11 @@ __device__ __forceinline__ void add_up(Square& of) {
 // Mark the small rows and columns of a suspect square whose error by slices exceeds four times float32's, by the model of int8_level.h for the terms that
 // are there. Where results are small because large terms cancel, float32 errs as much. Most such lines are small by chance, and few of their terms tell
 // that they are right: the walk ends where no small line can be marked any more. That is asked after 1, 2, 4, 8, ... steps.
-__device__ __forceinline__ void mark_small(Square& of, const Matrix& a, const Matrix& b, const Corner& at, int k, int level) {
+__device__ __forceinline__ void mark_small(Square& of, const Matrix& a, const Matrix& b, const Corner& at, const Errors& errors, int k) {
     const int line = threadIdx.x / 8, part = threadIdx.x % 8 * 4;  // this thread's lines of each kind, and the first of its four of k
-    const Errors errors = errors_of(level);
-    limit(of, errors, k);
     Terms terms[3] = {};
     int walked = 0;
+    limit(of, a, b, at, errors, k);
     for (int start = 0; start < k; start += 32) {
         if (!has_chunk(of.chunks, start)) continue;
         fetch(of, a, b, at, start, k, true);
@@ -546,11 +648,17 @@ __device__ __forceinline__ void mark_small(Square& of, const Matrix& a, const Ma
         ++walked;
         if ((walked & (walked - 1)) != 0) continue;
         bool open = false;
-        for (int kind = 0; kind < 3; ++kind) open |= terms[kind].allowed(results_of(kind), of.least[kind][line]) < of.most[kind][line];
+        for (int kind = 0; kind < 3; ++kind) {
+            const float count = fmaxf(of_line(terms[kind].count), of.least[kind][line]);
+            open |= allowed(kind, count, of_line(terms[kind].squares)) < of.most[kind][line];
+        }
         if (!__syncthreads_or(open)) return;
     }
     bool errs[3];
-    for (int kind = 0; kind < 3; ++kind) errs[kind] = of_line(terms[kind].error) > terms[kind].allowed(results_of(kind), 0) && is_small(of, kind, line);
+    for (int kind = 0; kind < 3; ++kind) {
+        const float limit = allowed(kind, of_line(terms[kind].count), of_line(terms[kind].squares));
+        errs[kind] = of_line(terms[kind].error) > limit && is_small(of, kind, line);
+    }
     if (part == 0 && errs[0]) of.rows[line] = 1;
     if (part == 0 && (errs[1] || errs[2])) of.columns[line] = 1;
 }
@@ -570,48 +678,64 @@ struct Suspects {  // of one product: a byte for each 16 rows of a tile of 128 x
     }
 };
 
+// One square: find what is small and wrong, where it is suspect, and put plain sums there and in rows and columns with Inf or NaN.
+__device__ __forceinline__ void mend(Square& of, const Matrix& a, const Matrix& b, const Corner& at, float* c, i64 c_pitch, bool suspect,
+                                     const Errors& errors, int k) {
+    const int x = threadIdx.x % 32, y = threadIdx.x / 32;
+    __syncthreads();
+    if (y == 0) of.rows[x] = at.a + x < at.a_end && a.flags[at.a + x], of.columns[x] = at.b + x < at.b_end && b.flags[at.b + x];
+    const bool flagged = __syncthreads_or(y == 0 && (of.rows[x] || of.columns[x]));
+    if (suspect) {
+        find_small(of, a, b, at, c, c_pitch, k);
+        if (of.small_rows | of.small_columns[0] | of.small_columns[1]) mark_small(of, a, b, at, errors, k);
+    }
+    if (!__syncthreads_or(of.rows[x] || of.columns[x])) return;
+    const u32 wanted = any_of_warp(of.columns[x] ? 1u << x : 0u);
+    meet(of, a, b, at, any_of_warp(of.rows[x] ? 1u << x : 0u), wanted, wanted);
+    float sums[4] = {0, 0, 0, 0};
+    for (int start = 0; start < k; start += 32) {
+        if (!flagged && !has_chunk(of.chunks, start)) continue;  // zeros times Inf are not zeros
+        fetch(of, a, b, at, start, k, false);
+        __syncthreads();
+        const int left = min(32, k - start);
+        for (int j = 0; j < left; ++j)
+            for (int i = 0; i < 4; ++i) sums[i] += of.a[y + 8 * i][j] * of.b[x][j];
+        __syncthreads();
+    }
+    for (int i = 0; i < 4; ++i) {
+        const int row = y + 8 * i;
+        if (at.a + row < at.a_end && at.b + x < at.b_end && (of.rows[row] || of.columns[x])) c[row * c_pitch + x] = sums[i];
+    }
+}
+
 // Plain float32 sums in place of what the slices gave: for rows of A and of B with Inf or NaN (their slices are zeros), and, in the tiles that the product
-// found suspect, for the rows and columns that `mark_small` marks. A grid of 256 threads a block walks squares of 32 x 32; it ends at once where there
-// is nothing to do. suspects: of tiles of 128 x `columns`. `level` > 0 takes the rule's place.
+// found suspect, for the rows and columns that `mark_small` marks. A grid of 256 threads a block walks strips of four squares of 32 x 32, where rows have
+// Inf or NaN single squares, for then one row may mean that all of k is walked; it ends at once where there is nothing to do. suspects: of tiles of
+// 128 x `columns`. `level` > 0 takes the rule's place.
 extern "C" __global__ void __launch_bounds__(256, 4)
     plain_rows(const Matrix a, const Matrix b, float* c, i64 c_pitch, int k, const unsigned short* suspects, int columns, int level) {
-    __shared__ Square of;
+    __shared__ Square square;
+    __shared__ Strip strip;
     const bool special = a.worst[2] != 0.0f || b.worst[2] != 0.0f, doubtful = a.worst[3] != 0.0f;
     if (!special && !doubtful) return;
-    const int m = a.per, n = b.per, x = threadIdx.x % 32, y = threadIdx.x / 32, across = (n + 31) / 32, tiles = (m + 31) / 32 * across;
-    for (int tile = blockIdx.x; tile < a.batches * tiles; tile += gridDim.x) {
-        const int above = tile / tiles * m, before = tile / tiles * n;  // rows of a and of b in the batches before
-        const int down = tile % tiles / across, row = above + down * 32, column = (tile + SKEW * down) % across * 32;
-        const int b_row = before + column, a_block = row / 128 * 2, b_block = b_row / 128 * 2, a_end = above + m, b_end = before + n;
-        const bool suspect = doubtful && Suspects{suspects, (n + columns - 1) / columns, columns}.square(row, column, above, a_end, n);
+    const int m = a.per, n = b.per, width = special ? 32 : 128, across = (n + width - 1) / width, count = (m + 31) / 32 * across;
+    const Suspects found = {suspects, (n + columns - 1) / columns, columns};
+    for (int index = blockIdx.x; index < a.batches * count; index += gridDim.x) {
+        const int batch = index / count, above = batch * m, a_end = above + m, before = batch * n, b_end = before + n;  // in the batches before
+        const int down = index % count / across, row = above + down * 32, first = (index + SKEW * down) % across * width;
+        u32 suspect = 0;
+        for (int i = 0; i < width / 32; ++i)
+            if (doubtful && first + 32 * i < n && found.square(row, first + 32 * i, above, a_end, n)) suspect |= 1u << i;
         if (!special && !suspect) continue;
-        __syncthreads();
-        if (y == 0) of.rows[x] = row + x < a_end && a.flags[row + x], of.columns[x] = b_row + x < b_end && b.flags[b_row + x];
-        const i64 batch = tile / tiles;
-        const float* a_first = a.x + batch * a.batch_stride + (row - above) * a.row_stride;
-        const Corner corner = {row, a_end, b_row, b_end, a_first, b.x + batch * b.batch_stride + column * b.row_stride};
-        const bool flagged = __syncthreads_or(y == 0 && (of.rows[x] || of.columns[x]));
-        if (suspect) {
-            const int rule = tile_level(a.blocks[a_block], a.blocks[a_block + 1], b.blocks[b_block], b.blocks[b_block + 1], (float)k);
-            find_small(of, a, b, corner, c, c_pitch, column, k);
-            if (of.small_rows | of.small_columns[0] | of.small_columns[1]) mark_small(of, a, b, corner, k, level ? level : rule);
-        }
-        if (!__syncthreads_or(of.rows[x] || of.columns[x])) continue;
-        const u32 wanted = any_of_warp(of.columns[x] ? 1u << x : 0u);
-        meet(of, a, b, corner, any_of_warp(of.rows[x] ? 1u << x : 0u), wanted, wanted);
-        float sums[4] = {0, 0, 0, 0};
-        for (int start = 0; start < k; start += 32) {
-            if (!flagged && !has_chunk(of.chunks, start)) continue;  // zeros times Inf are not zeros
-            fetch(of, a, b, corner, start, k, false);
-            __syncthreads();
-            const int left = min(32, k - start);
-            for (int j = 0; j < left; ++j)
-                for (int i = 0; i < 4; ++i) sums[i] += of.a[y + 8 * i][j] * of.b[x][j];
-            __syncthreads();
-        }
-        for (int i = 0; i < 4; ++i) {
-            const int at = y + 8 * i;
-            if (row + at < a_end && b_row + x < b_end && (of.rows[at] || of.columns[x])) c[(row + at) * c_pitch + column + x] = sums[i];
+        const float *a_block = a.blocks + row / 128 * 2, *b_block = b.blocks + (before + first) / 128 * 2;
+        const Errors errors = errors_of(level ? level : tile_level(a_block[0], a_block[1], b_block[0], b_block[1], (float)k));
+        Corner at = {row, a_end, before + first, b_end, 0, 0};
+        if (!special && cleared(strip, a, b, at, errors, k)) continue;
+        at.a_row = a.x + batch * a.batch_stride + (row - above) * a.row_stride;
+        for (int column = first; column < min(first + width, n); column += 32) {
+            at.b = before + column, at.b_row = b.x + batch * b.batch_stride + column * b.row_stride;
+            const bool look = suspect >> (column - first) / 32 & 1;
+            if (special || look) mend(square, a, b, at, c + row * c_pitch + column, c_pitch, look, errors, k);
         }
     }
 }
