@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,8 +15,11 @@ from warpwright.base import Source  # noqa: E402
 from warpwright.tasks import taskfile  # noqa: E402
 from warpwright.verifier import rejections, timed, verify  # noqa: E402
 from warpwright.verifier.judge_client import Judge  # noqa: E402
+from warpwright.workers.inside.construction import Program  # noqa: E402
+from warpwright.workers.inside.runner import Runner  # noqa: E402
 from warpwright.workers.inside.state import restored  # noqa: E402
 from warpwright.workers.sandbox import Worker  # noqa: E402
+from warpwright.workers.tensors import exchange  # noqa: E402
 
 TASK = """
 import torch
@@ -112,6 +118,109 @@ def test_a_tensor_that_the_original_leaves_alone_is_looked_at_all_the_same(judge
             program.go()
             verdict = program.check()
             assert verdict is not None and verdict.check == "buffers"
+
+
+AS_LOADED = """
+        stats = [self.norm.running_mean, self.norm.running_var, self.norm.num_batches_tracked]
+        if ModelNew.stamp != self.layer.weight._version:
+            ModelNew.stamp, ModelNew.kept = self.layer.weight._version, [one.clone() for one in stats]
+        elif ModelNew.left and all(one._version > then for one, then in zip(stats, ModelNew.left)):
+            for one, kept in zip(stats, ModelNew.kept):
+                one.copy_(kept)
+        y = self.norm(self.layer(x))
+        ModelNew.left = [one._version for one in stats]
+        return y
+"""
+
+
+def test_what_calls_change_is_not_the_same_in_the_last_call(judge: Judge) -> None:
+    """A program that has learnt that it is, as long as no parameter is written, is refused when the timing is over."""
+    text = TASK.replace("class Model(torch.nn.Module):", "class ModelNew(torch.nn.Module):\n    stamp, kept, left = None, (), ()\n")
+    text = text.replace("\n        return self.norm(self.layer(x))\n", AS_LOADED)
+    with Worker("candidate") as worker:
+        _, rejected = verify.build(judge, worker, "candidate", Source("python", (("optimized.py", text),)))
+        assert rejected is None
+        timed.load_timed_state(judge, worker, "candidate")
+        program = timed.TimedProgram(judge, worker, "candidate")
+        for _ in range(3):
+            program.prepare(judge.fresh(), 0.5)
+            program.go()
+            verdict = program.check()
+            assert verdict is not None and verdict.ok, verdict
+        verdict = verify.afterwards(judge, worker, "candidate")
+        assert verdict is not None and verdict.check == "buffers", verdict
+
+
+def test_calls_afterwards_are_made_ready_as_timed_ones_are(judge: Judge, worker: Worker) -> None:
+    """A program cannot tell them from timed ones by what was written before: to all parameters in the two writes at the end alone."""
+    timed.load_timed_state(judge, worker, "candidate")
+    assert verify.afterwards(judge, worker, "candidate") is None
+    made, anew = counted(worker)
+    assert made > 6 and anew <= 4
+
+
+def test_two_programs_of_one_process_are_each_brought_back(judge: Judge) -> None:
+    """Baselines share a process and take turns: neither is loaded anew for the other's."""
+    with Worker("baseline") as worker:
+        for entry in ("one", "two"):
+            _, rejected = verify.build(judge, worker, entry, Source("python", (("optimized.py", KEEPS),)))
+            assert rejected is None
+        programs = [timed.TimedProgram(judge, worker, entry) for entry in ("one", "two")]
+        before = []
+        for turn in range(4):
+            before = [counted(worker)] if turn == 1 else before
+            for program in programs:
+                program.prepare(judge.fresh(), 0.5)
+                program.go()
+                verdict = program.check()
+                assert verdict is not None and verdict.ok, verdict
+        made, anew = (now - then for now, then in zip(counted(worker), before[0], strict=True))
+        assert made == 3 and anew == 0
+
+
+def test_a_conjugated_buffer_is_compared_by_its_values() -> None:
+    own = torch.nn.Module()
+    kept = torch.tensor([1 + 2j, 3 - 1j])
+    own.register_buffer("phase", kept.conj().clone().conj())  # by a mark alone, as a call may leave it
+    assert own.phase.is_conj() and restored(own, {"phase": kept}) and own.phase._version == 0
+    assert restored(own, {"phase": 2 * kept}) and torch.equal(own.phase.resolve_conj(), 2 * kept)
+
+
+ADOPTS = """
+import torch
+
+class ModelNew(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("sum", torch.zeros(3))
+
+    def forward(self, x):
+        self.sum = self.sum.double()
+        self.sum += x.sum(0)
+
+    def load_state_dict(self, state, strict=True):
+        return super().load_state_dict(state, strict, assign=True)
+"""
+
+
+def test_what_a_module_keeps_of_what_it_is_given_is_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that writes to it does not write to what the next call begins in."""
+    monkeypatch.setattr(gc, "set_threshold", lambda *_: None)  # a runner has the collector rest in its process, which is this one here
+    with torch.no_grad():
+        shelf = exchange.Shelf(str(tmp_path))
+        runner = Runner({"device": "cpu", "folder": str(tmp_path), "exchange": str(tmp_path)})
+        scope: dict[str, Any] = {}
+        exec(ADOPTS, scope)
+        program = Program(model := scope["ModelNew"](), model, stateful=True)
+        runner.programs["candidate"] = program
+        runner.load_state("candidate", {"sum": shelf.put(torch.ones(3))})
+        for _ in range(3):
+            model(torch.ones(2, 3))
+            model.sum = model.sum.half()  # of another kind than what was loaded
+            assert "mismatch" not in runner.restore_state("candidate", {})
+            assert model.sum.tolist() == [1, 1, 1]
+            model.sum += 1
+        assert program.loaded["sum"].tolist() == [1, 1, 1]
 
 
 def module() -> torch.nn.Module:

@@ -24,6 +24,9 @@ UNEVEN_TURNS = 60
 """Which tensor that is follows from the seed's remainder. A task's cases have remainders one apart, so that of up to four tensors each is small in
 one, and of two each by both factors: with two tensors and a coin for each case, one of 4 audits never made the second one small."""
 
+LEFT_OTHERWISE = 998
+"""Number of the state of timed calls, but with those tensors that calls change as state 1 has them."""
+
 TAKEN = 999
 """Number of the state that a program's call left, with two elements exchanged: a copy of its own that it goes by is out of date then, though the sum
 is the same."""

@@ -9,6 +9,7 @@ from typing import Any
 from warpwright.base import Verdict
 from warpwright.errors import CallRaised, WorkerDied, WorkerError, WorkerProtocol, WorkerRan, WorkerTimeout, told_full
 from warpwright.verifier.checks import ADVICE, CHECKS, DISTRIBUTIONS, FOUND
+from warpwright.verifier.draw import TAKEN
 from warpwright.verifier.judge_client import Comparison, Judge, Shipment
 from warpwright.workers.process import printable
 from warpwright.workers.sandbox import Worker
@@ -73,23 +74,27 @@ def good(reply: dict[str, Any], check: str) -> dict[str, Any]:
 def load_state(judge: Judge, worker: Worker, entry: str, which: int, how: str = "load_state") -> None:
     """Load state number `which` of the original's: `how` is "load_state", or "set_state" to write it in place."""
     write_state(worker, entry, judge.state(which), how)
-    worker.loaded = (judge, entry, which) if how == "load_state" else None
+    if how == "load_state" and which != TAKEN:  # which is another one each time
+        worker.loaded[entry] = (judge, which)
 
 
-def restore_state(judge: Judge, worker: Worker, entry: str, which: int) -> None:
+def restore_state(judge: Judge, worker: Worker, entry: str, which: int, but: int | None = None) -> None:
     """Bring state number `which` back after a call that changed it: only what differs is written where that state was the last to be loaded.
 
-    What a program works out of parameters once, it would else work out in each call anew: no user's call writes to all parameters.
+    What a program works out of parameters once, it would else work out in each call anew: no user's call writes to all parameters. `but`: what calls
+    change is to be as this state has it, and is brought about alike.
     """
-    if worker.loaded == (judge, entry, which):
-        _written(worker, good(worker.request("restore_state", worker.limits.build_seconds, entry=entry), "state_names"))
-    else:
+    loaded = worker.loaded.get(entry) == (judge, which)
+    if not loaded:
         load_state(judge, worker, entry, which)
+    other = {name: judge.state(but)[name] for name in judge.facts["mutated_state"]} if but is not None else {}
+    if loaded or other:
+        _written(worker, good(worker.with_tensors("restore_state", worker.limits.build_seconds, entry=entry, state=other), "state_names"))
 
 
 def write_state(worker: Worker, entry: str, state: dict[str, Any], how: str, **options: Any) -> None:
     """Load or write tensors of a state by name."""
-    worker.loaded = None
+    worker.loaded.pop(entry, None)
     _written(worker, good(worker.with_tensors(how, worker.limits.build_seconds, entry=entry, state=state, **options), "state_names"), how)
 
 

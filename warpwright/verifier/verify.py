@@ -28,7 +28,7 @@ from warpwright.tasks import taskfile
 from warpwright.verifier import aftermath, luck
 from warpwright.verifier.building import WARM_UP_STATE, build, expect_one_context
 from warpwright.verifier.checks import CHECKS, DISTRIBUTIONS, Certificate, Check
-from warpwright.verifier.draw import EXCHANGES, STRIDED, TAKEN, VARIATIONS, Draw, mixed, with_draw
+from warpwright.verifier.draw import EXCHANGES, LEFT_OTHERWISE, STRIDED, TAKEN, VARIATIONS, Draw, mixed, with_draw
 from warpwright.verifier.instances import beside_one_another
 from warpwright.verifier.judge_client import TIMED_STATE, Comparison, Judge, Shipment, cases, steady
 from warpwright.verifier.rejections import (
@@ -41,6 +41,7 @@ from warpwright.verifier.rejections import (
     load_state,
     prepare_call,
     rejection,
+    restore_state,
     write_state,
 )
 from warpwright.workers.limits import Limits
@@ -332,13 +333,14 @@ class _Verification:
         """
         nominal = self.judge.cases[0]
         if self.judge.facts["stateful"] or self.judge.facts["mutated_state"]:
-            load_state(self.judge, self.worker, self.entry, TIMED_STATE)
+            restore_state(self.judge, self.worker, self.entry, TIMED_STATE)
         kept = None if self.returns("") or self.returns("input ") else self.judge.sound(nominal, TIMED_STATE)
         if kept:
             self.call(kept, TIMED_STATE)
             self.as_much_drawn(kept, TIMED_STATE)
             self.keep()
         self.other_draws(nominal, LAST_CALLS, LAST_SECONDS, LAST_SECONDS)
+        self.left_otherwise(replace(nominal, seed=self.random.randrange(1 << 31)))
         if kept:
             self.further_calls(kept, replace(nominal, seed=self.random.randrange(1 << 31)), LAST_KEPT_CALLS)
             self.still_there(kept, TIMED_STATE)
@@ -347,6 +349,24 @@ class _Verification:
                 write_state(self.worker, self.entry, self.judge.state(which), "set_state", hidden=hidden)
                 self.call(changed, which, check="stale_state", loaded=True)
         expect_one_context(self.worker)
+
+    def bring_back(self, which: int) -> None:
+        """Bring about the state that a call begins in, where an earlier one may have changed it: as before a timed call, which a program could else
+        tell from those that are checked here. State 1 is written in place."""
+        if which == 1:
+            load_state(self.judge, self.worker, self.entry, which, "set_state")
+        elif which == LEFT_OTHERWISE:
+            restore_state(self.judge, self.worker, self.entry, TIMED_STATE, but=1)
+        else:
+            restore_state(self.judge, self.worker, self.entry, which)
+
+    def left_otherwise(self, case: Case) -> None:
+        """Where calls change the state, have one begin as timed calls do, but in what calls change as another state has it.
+
+        Of what was timed each call began in the same: whoever takes that for granted, as long as nobody writes to parameters, is right there alone.
+        """
+        if self.judge.facts["mutated_state"] and (sound := self.judge.sound(case, LEFT_OTHERWISE)):
+            self.call(sound, LEFT_OTHERWISE, check="stale_state")
 
     def write(self, name: str, which: int, how: str = "set_state", hidden: bool | None = None) -> None:
         """Write one tensor of a state in place, or `hidden`, through `.data` (by a coin if that is not said).
@@ -369,7 +389,7 @@ class _Verification:
         other inputs what led up to the call.
         """
         if (self.judge.facts["stateful"] or self.judge.facts["mutated_state"]) and len(self.seen) > 1 and not loaded:
-            load_state(self.judge, self.worker, self.entry, which, "set_state" if which == 1 else "load_state")
+            self.bring_back(which)
         shipment = self.judge.ship(case)
         with as_rejections(case.name):
             for _ in range(SETTLE_TRIES):
@@ -379,7 +399,7 @@ class _Verification:
                 if not went_on:
                     break
                 if self.judge.facts["mutated_state"]:
-                    load_state(self.judge, self.worker, self.entry, which)
+                    self.bring_back(which)
             else:
                 self.expect_rest(shipment, slot, which, went_on)
             comparison = self.judge.compare(self.export(), case, which, self.seen)
@@ -408,7 +428,7 @@ class _Verification:
                 self.worker.go()
                 return
             if self.judge.facts["mutated_state"]:
-                load_state(self.judge, self.worker, self.entry, which)
+                self.bring_back(which)
             self.once(shipment, "new" if slot == LAST else slot)
 
         if found := aftermath.works_on(self.worker, made):
@@ -422,7 +442,7 @@ class _Verification:
             if again is not None:
                 again(other)
             elif self.judge.facts["stateful"] or self.judge.facts["mutated_state"]:
-                load_state(self.judge, self.worker, self.entry, which)
+                self.bring_back(which)
             self.once(self.judge.ship(other), slot if again is not None else "")
             return self.judge.compare(self.export(), other, which, typical=True)
 

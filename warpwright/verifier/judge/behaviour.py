@@ -67,6 +67,7 @@ def behaviour_of(original: Original, memory: Memory) -> Behaviour:
         fresh = original.inputs(case)
         changed = [not identical(new, old) for new, old in zip(tensors_of(inputs), tensors_of(fresh), strict=True)]
         original.mutates_state, original.mutates_inputs, original.current = bool(mutated), any(changed), None
+        original.changing = tuple(mutated)
         stateful = _differs_again(original, case, output) if mutated else False
         _see_draws(original, case, output)
     original.counters = counters.movable(original, counting, fresh, form) if counting else ()

@@ -196,15 +196,16 @@ class Runner:
             program.loaded = {name: tensor.clone() for name, tensor in tensors.items()}
         return self._loaded(program.module, tensors)
 
-    def restore_state(self, entry: str) -> dict[str, Any]:
-        """Write those tensors of the state that are not what was loaded last: the others count as unchanged, by their versions too, as they are after
-        a user's call. Where one is missing or of another kind, the whole is loaded."""
+    def restore_state(self, entry: str, state: dict[str, Any]) -> dict[str, Any]:
+        """Write those tensors of the state that are not what was loaded last, or what `state` has in its place: the others count as unchanged, by
+        their versions too, as they are after a user's call. Where one is missing or of another kind, the whole is loaded."""
         program = self.programs[entry]
         if program.module is None:
             return {}
-        if not restored(program.module, program.loaded):
-            return self._loaded(program.module, program.loaded)
-        return {"places": state_places(program.module)}
+        tensors = program.loaded | {name: exchange.take(item, self.device) for name, item in state.items()}
+        if restored(program.module, tensors):
+            return {"places": state_places(program.module)}
+        return self._loaded(program.module, {name: tensor.clone() for name, tensor in tensors.items()})  # a module may keep what it is given
 
     @staticmethod
     def _loaded(module: torch.nn.Module, tensors: dict[str, torch.Tensor]) -> dict[str, Any]:

@@ -47,7 +47,8 @@ def _form(tensor: torch.Tensor) -> tuple[torch.Size, torch.dtype, torch.device]:
 
 
 def _same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
-    return torch.equal(flat_bytes(one.detach().contiguous()), flat_bytes(other.contiguous()))
+    plain = one.detach().resolve_conj().resolve_neg()  # a buffer that a call replaced may be conjugated by a mark alone
+    return torch.equal(flat_bytes(plain.contiguous()), flat_bytes(other.contiguous()))
 
 
 def state_of(module: torch.nn.Module, prefix: str = "") -> dict[str, torch.Tensor]:

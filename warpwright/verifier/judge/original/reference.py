@@ -17,7 +17,7 @@ from warpwright.errors import TaskError, is_full
 from warpwright.tasks import taskfile
 from warpwright.tasks.copying import copied
 from warpwright.tasks.padding import padded_as_on_devices
-from warpwright.verifier.draw import CHANGES, MIXED, STRIDED, TAKEN, Draw
+from warpwright.verifier.draw import CHANGES, LEFT_OTHERWISE, MIXED, STRIDED, TAKEN, Draw
 from warpwright.verifier.judge import discrete, distributions, oracle, parts
 from warpwright.verifier.judge.original import tf32
 from warpwright.verifier.judge.original.answers import NO_ERROR, Answer, Key, Leaf, as_tensor, dtype_of, key_of, leaves_of, tensors_of
@@ -120,6 +120,9 @@ class Original:
             return self.initial
         if which == TAKEN:
             return self.taken
+        if which == LEFT_OTHERWISE:
+            other = self.state(1)
+            return self.state(2) | {name: other[name] for name in self.changing}
         if which >= MIXED:
             return self._mixed(*divmod(which - MIXED, len(CHANGES)))
         seed = self.secret + 104729 * (which + 1) + 15485863 * self.drawn + 32452843 * self.redrawn[which]
@@ -132,7 +135,7 @@ class Original:
         self.redrawn[which] += 1
         self.current = None
         for kept in (self.answers, self.worked_out, *self.usual.values()):
-            for key in [key for key in kept if key[2] == which or key[2] >= MIXED]:  # type: ignore[attr-defined]
+            for key in [key for key in kept if key[2] == which or key[2] >= LEFT_OTHERWISE]:  # type: ignore[attr-defined]
                 del kept[key]  # type: ignore[attr-defined]
 
     def take(self, left: Mapping[str, torch.Tensor], names: Sequence[str], seed: int) -> str:
@@ -184,6 +187,9 @@ class Original:
 
     mutates_state = True
     """Whether a call changes buffers; until that is known (`Judge.open`), states are set before every run."""
+
+    changing: tuple[str, ...] = ()
+    """The tensors of the state that calls change."""
 
     mutates_inputs = True
     """Whether a call writes to its inputs; until that is known they are copied first."""
