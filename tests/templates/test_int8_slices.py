@@ -246,7 +246,7 @@ WHOLE, EARLY, CLEARED = range(3)
 
 @pytest.fixture(scope="module")
 def watched() -> dict[str, Any]:
-    """The kernels, but plain_rows counts steps of its walks in worst[3], ends none early where worst[0] is negative, clears nothing where worst[1] is."""
+    """The kernels, but plain_rows counts the steps of walks in worst[3], ends none early if worst[0] is negative, and clears nothing if worst[1] is."""
     text = int8_product.text("int8_slices.cu")
     for line, other in WATCHED.items():
         assert text.count(line) == 1

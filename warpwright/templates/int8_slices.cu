@@ -28,7 +28,7 @@
 //   the product takes 0.04 (2,400 to 2,800 clocks of an SM a step of 32). Since then strips of four squares are cleared by 64 or 128 of their top slices
 //   (by count: all strips of such layers and of attention's outputs; 1,400 instructions a thread), a walk ends where nothing can be marked any more (1 or
 //   2 steps of those squares), and a step has a third of the instructions (340 for 1,000: no division by row, sums by line instead of by warp). 64
-//   registers, 32 bytes of stack, none of it in loops. Not run since: 5 to 8 us predicted for such a product.
+//   registers, 32 bytes of stack, none of it in a walk. Not run since: 5 to 8 us predicted for such a product.
 
 #include "int8_level.h"
 #include "int8_suspect.h"
@@ -661,6 +661,7 @@ __device__ __forceinline__ void mark_small(Square& of, const Matrix& a, const Ma
     }
     if (part == 0 && errs[0]) of.rows[line] = 1;
     if (part == 0 && (errs[1] || errs[2])) of.columns[line] = 1;
+    __syncthreads();
 }
 
 struct Suspects {  // of one product: a byte for each 16 rows of a tile of 128 x `width` results, tiles in the order of their places
