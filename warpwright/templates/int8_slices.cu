@@ -28,7 +28,7 @@
 //   the product takes 0.04 (2,400 to 2,800 clocks of an SM a step of 32). Since then strips of four squares are cleared by 64 or 128 of their top slices
 //   (by count: all strips of such layers and of attention's outputs; 1,400 instructions a thread), a walk ends where nothing can be marked any more (1 or
 //   2 steps of those squares), and a step has a third of the instructions (340 for 1,000: no division by row, sums by line instead of by warp). 64
-//   registers, 32 bytes of stack, none of it in a walk. Not run since: 5 to 8 us predicted for such a product.
+//   registers, 40 bytes of stack, none of it in a walk. Not run since: 5 to 8 us predicted for such a product.
 
 #include "int8_level.h"
 #include "int8_suspect.h"
@@ -664,11 +664,16 @@ __device__ __forceinline__ void mark_small(Square& of, const Matrix& a, const Ma
     __syncthreads();
 }
 
+constexpr int CLEARED = 128;
+
 struct Suspects {  // of one product: a byte for each 16 rows of a tile of 128 x `width` results, tiles in the order of their places
-    const unsigned short* found;
+    unsigned short* found;
     int across, width;
 
-    __device__ __forceinline__ bool at(int row, int column) const { return found[(row / 128 * across + column / width) * 4 + row % 128 / 32] != 0; }
+    __device__ __forceinline__ unsigned short& of(int row, int column) const {
+        return found[(row / 128 * across + column / width) * 4 + row % 128 / 32];
+    }
+    __device__ __forceinline__ bool at(int row, int column) const { return (of(row, column) & ~CLEARED) != 0; }
 
     // Of the square at a row and a column of a matrix that begins at row `top` and ends before `end` and before n columns. A square at the end may have
     // too few rows or columns to tell: there those before it count as well.
@@ -710,33 +715,43 @@ __device__ __forceinline__ void mend(Square& of, const Matrix& a, const Matrix& 
 }
 
 // Plain float32 sums in place of what the slices gave: for rows of A and of B with Inf or NaN (their slices are zeros), and, in the tiles that the product
-// found suspect, for the rows and columns that `mark_small` marks. A grid of 256 threads a block walks strips of four squares of 32 x 32, where rows have
-// Inf or NaN single squares, for then one row may mean that all of k is walked; it ends at once where there is nothing to do. suspects: of tiles of
-// 128 x `columns`. `level` > 0 takes the rule's place.
+// found suspect, for the rows and columns that `mark_small` marks. A grid of 256 threads a block; it ends at once where there is nothing to do.
+// It walks strips of four squares of 32 x 32, and clears them. What remains may mean that all of k is walked for each of the four. So where there are
+// many strips it does the first square of each with the clearing, and then the others, which fall to other blocks: what they read is nearly always known by
+// then, and where it is not they look for themselves. suspects: of tiles of 128 x `columns`; gets a mark for each strip that is clear.
+// `level` > 0 takes the rule's place.
 extern "C" __global__ void __launch_bounds__(256, 4)
-    plain_rows(const Matrix a, const Matrix b, float* c, i64 c_pitch, int k, const unsigned short* suspects, int columns, int level) {
+    plain_rows(const Matrix a, const Matrix b, float* c, i64 c_pitch, int k, unsigned short* suspects, int columns, int level) {
     __shared__ Square square;
     __shared__ Strip strip;
     const bool special = a.worst[2] != 0.0f || b.worst[2] != 0.0f, doubtful = a.worst[3] != 0.0f;
     if (!special && !doubtful) return;
-    const int m = a.per, n = b.per, width = special ? 32 : 128, across = (n + width - 1) / width, count = (m + 31) / 32 * across;
+    const int m = a.per, n = b.per, across = (n + 127) / 128, strips = (m + 31) / 32 * across, all = a.batches * strips;
+    const bool apart = special || all >= 2 * (int)gridDim.x;
     const Suspects found = {suspects, (n + columns - 1) / columns, columns};
-    for (int index = blockIdx.x; index < a.batches * count; index += gridDim.x) {
-        const int batch = index / count, above = batch * m, a_end = above + m, before = batch * n, b_end = before + n;  // in the batches before
-        const int down = index % count / across, row = above + down * 32, first = (index + SKEW * down) % across * width;
+    for (int index = blockIdx.x; index < (apart ? 4 : 1) * all; index += gridDim.x) {
+        const int round = index / all, at_strip = index % all, batch = at_strip / strips, down = at_strip % strips / across;
+        const int above = batch * m, row = above + down * 32, a_end = above + m, before = batch * n, first = (at_strip + SKEW * down) % across * 128;
+        Corner at = {row, a_end, before + first, before + n, 0, 0};
         u32 suspect = 0;
-        for (int i = 0; i < width / 32; ++i)
+        for (int i = 0; i < 4; ++i)
             if (doubtful && first + 32 * i < n && found.square(row, first + 32 * i, above, a_end, n)) suspect |= 1u << i;
+        if (round > 0 && suspect && __syncthreads_or(found.of(row, first) & CLEARED)) suspect = 0;  // the block agrees: another may be writing it
         if (!special && !suspect) continue;
         const float *a_block = a.blocks + row / 128 * 2, *b_block = b.blocks + (before + first) / 128 * 2;
         const Errors errors = errors_of(level ? level : tile_level(a_block[0], a_block[1], b_block[0], b_block[1], (float)k));
-        Corner at = {row, a_end, before + first, b_end, 0, 0};
-        if (!special && cleared(strip, a, b, at, errors, k)) continue;
+        if (round == 0 && suspect && cleared(strip, a, b, at, errors, k)) {
+            if (threadIdx.x == 0) found.of(row, first) |= CLEARED;
+            suspect = 0;
+            if (!special) continue;
+        }
         at.a_row = a.x + batch * a.batch_stride + (row - above) * a.row_stride;
-        for (int column = first; column < min(first + width, n); column += 32) {
+        for (int i = apart ? round : 0; i < (apart ? round + 1 : 4); ++i) {
+            const int column = first + 32 * i;
+            const bool look = suspect >> i & 1;
+            if (column >= n || !(special || look)) continue;
             at.b = before + column, at.b_row = b.x + batch * b.batch_stride + column * b.row_stride;
-            const bool look = suspect >> (column - first) / 32 & 1;
-            if (special || look) mend(square, a, b, at, c + row * c_pitch + column, c_pitch, look, errors, k);
+            mend(square, a, b, at, c + row * c_pitch + column, c_pitch, look, errors, k);
         }
     }
 }
