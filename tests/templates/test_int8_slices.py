@@ -298,7 +298,7 @@ def plain(watched: dict[str, Any], x: np.ndarray[Any, Any], y: np.ndarray[Any, A
     worst[3], worst[:2] = 1, (1 if look >= EARLY else -1, 1 if look >= CLEARED else -1)
     out = int8_reference.by_slices(int8_reference.cut(x), int8_reference.cut(y))
     before = out.copy()
-    grid = 3 if m % 32 == 0 else 1  # of three blocks and few strips each does all of its strips, else squares of a strip fall to several
+    grid = 3 if m == 64 else 1  # of three blocks and few strips each does all of its strips, else squares of a strip fall to several
     watched["plain_rows"][grid, 256](a.record, b.record, out, n, k, np.ones(4 * -(-m // 128) * -(-n // 128), np.uint16), 128, level)
     return np.where(out == before, np.float32(np.nan), out), int(worst[3]) - 1
 
@@ -333,11 +333,11 @@ def test_lines_at_the_border_are_marked_as_by_a_whole_walk(watched: dict[str, An
 
 
 def test_few_terms_tell_that_small_columns_are_right_where_rows_are_nearly_alike(watched: dict[str, Any]) -> None:
-    for m in (64, 60):
+    for m in (64, 96):
         x, y = structured("alike", m, 64, 1024, 0)
         (out, most), (_, fewer), (_, least) = (plain(watched, x, y, 3, look) for look in (WHOLE, EARLY, CLEARED))
         assert np.isnan(out).all()
-        assert most == 4 * 32 and fewer <= 4 * 2 and least == 0  # of four squares
+        assert most == m // 16 * 32 and fewer <= m // 16 * 2 and least == 0  # of m / 16 squares
 
 
 TILES = """
