@@ -191,7 +191,8 @@ class JudgeWorker:
             del self.states[old]
         if which not in self.states:
             owner = f"state{which}"
-            self.states[which] = {name: self.shelf.put(tensor, owner) for name, tensor in self._original.state(which).items()}
+            state = self._original.state(which)  # copies: who takes them could write to what lies there, and the original is given this state too
+            self.states[which] = {name: self.shelf.put(tensor.clone(), owner) for name, tensor in state.items()}
         return {"state": self.states[which]}
 
     def settle(self, which: int, case: dict[str, Any]) -> dict[str, Any]:
