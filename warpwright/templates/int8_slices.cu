@@ -23,6 +23,11 @@
 //   have them) 2.75. There most suspects are results that meet nothing at all beside full rows, and plain_rows walked the whole of k for their squares,
 //   four of a column by one block: up to 376 steps of 32 a block. Since then it looks only at chunks that small rows and columns meet, and neighbours go
 //   to other blocks: 8 to 28 steps by count. Not run since: 0.4 to 0.55 ms predicted for both.
+//   H200, 2026-11-30: where rows are nearly alike, as in the late layers of a deep network that was never trained, 10 to 20 % of the columns are small in
+//   16 rows by chance, so that each square has some. None is marked, but plain_rows walked all of k for each: 0.4 ms for 1024 x 1024 x 1024, of which
+//   the product takes 0.04 (2,400 to 2,800 clocks of an SM a step of 32). Since then a walk ends where nothing can be marked any more (1 or 2 steps of 32
+//   by count), a step has a third of the instructions (340 for 1,000: no division by row, sums by line instead of by warp), 64 registers, no spills.
+//   Not run since: 10 to 15 us predicted for such a product.
 
 #include "int8_level.h"
 #include "int8_suspect.h"
@@ -345,23 +350,39 @@ struct Square {  // of 32 x 32 results: which of its rows and columns are wanted
     int rows[32], columns[32];
     double scales[2][32];                // of the rows of A and of B, as they were cut; 0 outside and for Inf and NaN
     float norms[2][32];                  // of the scaled rows
+    float nonzero[2][32], large[2][32];  // how many elements are not zero, and how many are within 2^-10 of the largest
     u32 small_rows, small_columns[2];    // bit by bit: whose results are small, of columns those in the upper and in the lower 16 rows
     u32 chunks[MOST_WORDS];              // of k, bit by bit as Matrix.chunks: where small rows and columns meet anything
-    float squares[3][8][32], counts[3][8][32];  // of the elements of each k: of A's upper and lower 16 rows, and of B
+    // Lines are of three kinds: rows, columns in the upper half and columns in the lower half.
+    float parts[2][3][8][32];            // of the numbers that a kind is multiplied by, at each k, of four rows: the squares, and how many are not zero
+    float totals[2][3][32];              // the same of all rows
+    float most[3][32], least[3][32];     // `limit` says what
 };
 
 struct Corner {  // of a square: its first rows of A and of B, and where the rows of these matrices end
     int a, a_end, b, b_end;
+    const float *a_row, *b_row;  // the elements of these first rows
 };
 
-// Elements start to start + 31 of 32 rows from `first` on, zeros outside; times `scales`, where there are any.
-__device__ __forceinline__ void fetch(float (&to)[32][33], const Matrix& from, int first, int end, int start, int k, const double* scales) {
-    const int x = threadIdx.x % 32;
-    for (int i = threadIdx.x / 32; i < 32; i += 8) {
-        const int row = first + i;
-        float value = row < end && start + x < k ? row_of(from, row)[(start + x) * from.k_stride] : 0.0f;
-        if (scales) value = scales[i] == 0.0 ? 0.0f : (float)((double)value * scales[i]);
-        to[i][x] = value;
+// Of elements start to start + 31 of 32 rows, the first at `row`, of which `count` are there, four a thread, zeros outside.
+__device__ __forceinline__ void load(float (&to)[4], const Matrix& from, const float* row, int count, int start, int k) {
+    const int x = threadIdx.x % 32, y = threadIdx.x / 32;
+    const float* first = row + y * from.row_stride + (start + x) * from.k_stride;
+    for (int i = 0; i < 4; ++i) to[i] = y + 8 * i < count && start + x < k ? first[8 * i * from.row_stride] : 0.0f;
+}
+
+__device__ __forceinline__ float times(float value, double scale) { return scale == 0.0 ? 0.0f : (float)((double)value * scale); }
+
+// 32 of k of both sides, in scaled units or as they are. Each thread then sees the elements that are its own, others after a barrier.
+__device__ __forceinline__ void fetch(Square& of, const Matrix& a, const Matrix& b, const Corner& at, int start, int k, bool scaled) {
+    const int x = threadIdx.x % 32, y = threadIdx.x / 32;
+    float left[4], right[4];
+    load(left, a, at.a_row, at.a_end - at.a, start, k);
+    load(right, b, at.b_row, at.b_end - at.b, start, k);
+    for (int i = 0; i < 4; ++i) {
+        const int row = y + 8 * i;
+        of.a[row][x] = scaled ? times(left[i], of.scales[0][row]) : left[i];
+        of.b[row][x] = scaled ? times(right[i], of.scales[1][row]) : right[i];
     }
 }
 
@@ -413,6 +434,8 @@ __device__ __forceinline__ void find_small(Square& of, const Matrix& a, const Ma
         const bool counts = row < (y ? at.b_end : at.a_end) && !from.flags[row];
         of.scales[y][x] = counts ? 0.00390625 / from.inverse[row] : 0.0;
         of.norms[y][x] = counts ? from.norms[row] : 0.0f;
+        of.nonzero[y][x] = counts ? from.stats[2 * row] * from.norms[row] * from.norms[row] : 0.0f;
+        of.large[y][x] = counts ? fmaxf(from.stats[2 * row + 1], 0.0f) * (float)k : 0.0f;
     }
     if (threadIdx.x == 0) of.small_rows = of.small_columns[0] = of.small_columns[1] = 0;
     __syncthreads();
@@ -426,12 +449,12 @@ __device__ __forceinline__ void find_small(Square& of, const Matrix& a, const Ma
         const float peak = most_of_warp(size), norm = of.norms[0][row];
         if (x == 0 && norm > 0.0f && peak < norm * bound + 2.0f) atomicOr(&of.small_rows, 1u << row);
     }
-    of.squares[0][y][x] = halves[0], of.squares[1][y][x] = halves[1];
+    of.parts[0][0][y][x] = halves[0], of.parts[0][1][y][x] = halves[1];
     __syncthreads();
     if (y < 2) {
         const float rows_bound = share * quarter_of(x / 16 == y ? of.norms[0][x] : 0.0f), norm = of.norms[1][x];
         float peak = 0;
-        for (int i = 0; i < 8; ++i) peak = fmaxf(peak, of.squares[y][i][x]);
+        for (int i = 0; i < 8; ++i) peak = fmaxf(peak, of.parts[0][y][i][x]);
         const u32 small = any_of_warp(rows_bound > 0.0f && norm > 0.0f && peak < norm * rows_bound + 2.0f ? 1u << x : 0u);
         if (x == 0) of.small_columns[y] = small;
     }
@@ -439,7 +462,13 @@ __device__ __forceinline__ void find_small(Square& of, const Matrix& a, const Ma
     meet(of, a, b, at, of.small_rows, of.small_columns[0], of.small_columns[1]);
 }
 
-struct Terms {  // of a row or a column of a square, over its 32 or 16 results, in scaled units
+// Over the eight threads of a line.
+__device__ __forceinline__ float of_line(float x) {
+    for (int step = 4; step > 0; step /= 2) x += __shfl_xor_sync(0xFFFFFFFFu, x, step);
+    return x;
+}
+
+struct Terms {  // of a row or a column of a square, over its 32 or 16 results, in scaled units: a thread's share
     float squares, count, error;  // of the terms; how many are not zero; the squared error of those by slices
 
     // A number x, and of those that it is multiplied by the squares and how many are not zero.
@@ -449,51 +478,81 @@ struct Terms {  // of a row or a column of a square, over its 32 or 16 results, 
         count += nonzero;
         error += errors.left_out * nonzero + errors.rounding * (x * x * nonzero + others);
     }
-    __device__ __forceinline__ bool err(float results) const {
-        return of_warp(error) > 16.0f * float32_error(of_warp(count) / results) * of_warp(squares);
+    // The squared error that is let pass, with at least so many terms. No term lessens it.
+    __device__ __forceinline__ float allowed(float results, float least) const {
+        return 16.0f * float32_error(fmaxf(of_line(count), least) / results) * of_line(squares);
     }
 };
 
-// Mark the small rows and columns of a suspect square whose error by slices exceeds four times float32's, by the model of int8_level.h for the terms that
-// are there. Where results are small because large terms cancel, float32 errs as much.
-__device__ __forceinline__ void mark_small(Square& of, const Matrix& a, const Matrix& b, const Corner& at, int k, int level) {
+__device__ __forceinline__ float results_of(int kind) { return kind ? 16.0f : 32.0f; }
+
+__device__ __forceinline__ bool is_small(const Square& of, int kind, int line) {
+    return (kind ? of.small_columns[kind - 1] : of.small_rows) >> line & 1;
+}
+
+// What is known of small lines before a walk: the most that the squared error of each can become, with 1 % to spare for rounding (0 for lines that are
+// not small), and the least number of its terms. Elements that are not zero meet no more of the other side's than there are; those within 2^-10 of the
+// largest, which no scaling loses, meet where both sides have more than k together.
+__device__ __forceinline__ void limit(Square& of, const Errors& errors, int k) {
+    const int x = threadIdx.x % 32, kind = threadIdx.x / 32;
+    if (kind < 3) {
+        const int own = kind ? 1 : 0, other = 1 - own;
+        const bool met = of.norms[other][x] > 0.0f && (kind == 0 || x / 16 == kind - 1);
+        const float count = of_warp(met ? 1.0f : 0.0f), square = of_warp(met ? of.norms[other][x] * of.norms[other][x] : 0.0f);
+        const float nonzero = of_warp(met ? of.nonzero[other][x] : 0.0f), large = of_warp(met ? of.large[other][x] : 0.0f);
+        const float terms = fminf(count * of.nonzero[own][x], nonzero);
+        const float error = errors.left_out * terms + errors.rounding * (count * of.norms[own][x] * of.norms[own][x] + square);
+        of.most[kind][x] = is_small(of, kind, x) ? 1.01f * error : 0.0f;
+        of.least[kind][x] = 0.999f * (count * of.large[own][x] + large - count * (float)k);
+    }
+    __syncthreads();
+}
+
+// The totals of 32 of k, each thread having fetched four elements of either side.
+__device__ __forceinline__ void add_up(Square& of) {
     const int x = threadIdx.x % 32, y = threadIdx.x / 32;
+    float squares[3] = {0, 0, 0}, counts[3] = {0, 0, 0};
+    for (int i = 0; i < 4; ++i) {
+        const float one = of.a[y + 8 * i][x], other = of.b[y + 8 * i][x];
+        squares[0] += other * other, counts[0] += other != 0.0f ? 1.0f : 0.0f;
+        squares[1 + i / 2] += one * one, counts[1 + i / 2] += one != 0.0f ? 1.0f : 0.0f;
+    }
+    for (int kind = 0; kind < 3; ++kind) of.parts[0][kind][y][x] = squares[kind], of.parts[1][kind][y][x] = counts[kind];
+    __syncthreads();
+    if (y < 6) {
+        float total = 0;
+        for (int i = 0; i < 8; ++i) total += of.parts[y / 3][y % 3][i][x];
+        of.totals[y / 3][y % 3][x] = total;
+    }
+    __syncthreads();
+}
+
+// Mark the small rows and columns of a suspect square whose error by slices exceeds four times float32's, by the model of int8_level.h for the terms that
+// are there. Where results are small because large terms cancel, float32 errs as much. Most such lines are small by chance, and few of their terms tell
+// that they are right: the walk ends where no small line can be marked any more. That is asked after 1, 2, 4, 8, ... steps.
+__device__ __forceinline__ void mark_small(Square& of, const Matrix& a, const Matrix& b, const Corner& at, int k, int level) {
+    const int line = threadIdx.x / 8, part = threadIdx.x % 8 * 4;  // this thread's lines of each kind, and the first of its four of k
     const Errors errors = errors_of(level);
-    Terms rows[4] = {}, columns[2][4] = {};  // of y, y + 8, ...: this lane's share
+    limit(of, errors, k);
+    Terms terms[3] = {};
+    int walked = 0;
     for (int start = 0; start < k; start += 32) {
         if (!has_chunk(of.chunks, start)) continue;
-        fetch(of.a, a, at.a, at.a_end, start, k, of.scales[0]);
-        fetch(of.b, b, at.b, at.b_end, start, k, of.scales[1]);
+        fetch(of, a, b, at, start, k, true);
+        add_up(of);
+        for (int i = part; i < part + 4; ++i)
+            for (int kind = 0; kind < 3; ++kind) terms[kind].add((kind ? of.b : of.a)[line][i], of.totals[0][kind][i], of.totals[1][kind][i], errors);
         __syncthreads();
-        float squares[3] = {0, 0, 0}, counts[3] = {0, 0, 0};
-        for (int i = 0; i < 4; ++i) {
-            const float one = of.a[y + 8 * i][x], other = of.b[y + 8 * i][x];
-            squares[i / 2] += one * one, counts[i / 2] += one != 0.0f ? 1.0f : 0.0f;
-            squares[2] += other * other, counts[2] += other != 0.0f ? 1.0f : 0.0f;
-        }
-        for (int part = 0; part < 3; ++part) of.squares[part][y][x] = squares[part], of.counts[part][y][x] = counts[part];
-        __syncthreads();
-        for (int part = 0; part < 3; ++part) {
-            squares[part] = counts[part] = 0;
-            for (int i = 0; i < 8; ++i) squares[part] += of.squares[part][i][x], counts[part] += of.counts[part][i][x];
-        }
-        for (int i = 0; i < 4; ++i) {
-            rows[i].add(of.a[y + 8 * i][x], squares[2], counts[2], errors);
-            for (int half = 0; half < 2; ++half) columns[half][i].add(of.b[y + 8 * i][x], squares[half], counts[half], errors);
-        }
-        __syncthreads();
+        ++walked;
+        if ((walked & (walked - 1)) != 0) continue;
+        bool open = false;
+        for (int kind = 0; kind < 3; ++kind) open |= terms[kind].allowed(results_of(kind), of.least[kind][line]) < of.most[kind][line];
+        if (!__syncthreads_or(open)) return;
     }
-    for (int i = 0; i < 4; ++i) {
-        const int line = y + 8 * i;
-        const bool row = rows[i].err(32) && of.small_rows >> line & 1;
-        bool column = false;
-        for (int half = 0; half < 2; ++half) {
-            const bool errs = columns[half][i].err(16);
-            column |= errs && of.small_columns[half] >> line & 1;
-        }
-        if (x == line && row) of.rows[x] = 1;
-        if (x == line && column) of.columns[x] = 1;
-    }
+    bool errs[3];
+    for (int kind = 0; kind < 3; ++kind) errs[kind] = of_line(terms[kind].error) > terms[kind].allowed(results_of(kind), 0) && is_small(of, kind, line);
+    if (part == 0 && errs[0]) of.rows[line] = 1;
+    if (part == 0 && (errs[1] || errs[2])) of.columns[line] = 1;
 }
 
 struct Suspects {  // of one product: a byte for each 16 rows of a tile of 128 x `width` results, tiles in the order of their places
@@ -528,7 +587,9 @@ extern "C" __global__ void __launch_bounds__(256, 4)
         if (!special && !suspect) continue;
         __syncthreads();
         if (y == 0) of.rows[x] = row + x < a_end && a.flags[row + x], of.columns[x] = b_row + x < b_end && b.flags[b_row + x];
-        const Corner corner = {row, a_end, b_row, b_end};
+        const i64 batch = tile / tiles;
+        const float* a_first = a.x + batch * a.batch_stride + (row - above) * a.row_stride;
+        const Corner corner = {row, a_end, b_row, b_end, a_first, b.x + batch * b.batch_stride + column * b.row_stride};
         const bool flagged = __syncthreads_or(y == 0 && (of.rows[x] || of.columns[x]));
         if (suspect) {
             const int rule = tile_level(a.blocks[a_block], a.blocks[a_block + 1], b.blocks[b_block], b.blocks[b_block + 1], (float)k);
@@ -541,8 +602,7 @@ extern "C" __global__ void __launch_bounds__(256, 4)
         float sums[4] = {0, 0, 0, 0};
         for (int start = 0; start < k; start += 32) {
             if (!flagged && !has_chunk(of.chunks, start)) continue;  // zeros times Inf are not zeros
-            fetch(of.a, a, row, a_end, start, k, (const double*)0);
-            fetch(of.b, b, b_row, b_end, start, k, (const double*)0);
+            fetch(of, a, b, corner, start, k, false);
             __syncthreads();
             const int left = min(32, k - start);
             for (int j = 0; j < left; ++j)
