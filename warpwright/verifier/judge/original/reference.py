@@ -24,8 +24,7 @@ from warpwright.verifier.judge.original.answers import NO_ERROR, Answer, Key, Le
 from warpwright.verifier.judge.original.compensated import Compensated
 from warpwright.verifier.judge.original.draws import Draws, Tape
 from warpwright.verifier.judge.original.exchanging import exchange_two
-from warpwright.verifier.judge.original.held import Held
-from warpwright.verifier.judge.original.kept_states import KeptStates
+from warpwright.verifier.judge.original.held import Held, HeldStates
 from warpwright.verifier.judge.original.precisions import Widening, clone, own_precision, widen
 from warpwright.verifier.judge.original.products import WideProducts
 from warpwright.workers.tensors import variants
@@ -76,7 +75,7 @@ class Original:
         self.drawn = 0
         """How often the states were drawn anew, because the program did not take them."""
         self.draws = Draws(secret)
-        self.states = KeptStates(budget_bytes // HELD_SHARE)
+        self.states = HeldStates(budget_bytes // HELD_SHARE)
         self.held = Held(budget_bytes // HELD_SHARE if torch.device(device).type == "cpu" else 0)
         self.current: int | None = None
         self.extra = {name: buffer.clone() for name, buffer in self.model.named_buffers() if name not in initial}
