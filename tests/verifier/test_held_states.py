@@ -12,13 +12,16 @@ torch = pytest.importorskip("torch")
 
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
-from warpwright.base import Case, to_json  # noqa: E402
+from warpwright.base import Case, Errors, to_json  # noqa: E402
 from warpwright.tasks import taskfile  # noqa: E402
 from warpwright.verifier.draw import LEFT_OTHERWISE, mixed  # noqa: E402
 from warpwright.verifier.judge import distributions  # noqa: E402
+from warpwright.verifier.judge import judgement as judgement_module  # noqa: E402
 from warpwright.verifier.judge.judge_worker import JudgeWorker  # noqa: E402
-from warpwright.verifier.judge.judgement import Judgement, differing, identical  # noqa: E402
+from warpwright.verifier.judge.judgement import Judgement, _within_at_once, differing, identical, within  # noqa: E402
+from warpwright.verifier.judge.oracle import CACHED  # noqa: E402
 from warpwright.verifier.judge.original import reference  # noqa: E402
+from warpwright.verifier.judge.original.answers import NO_ERROR  # noqa: E402
 from warpwright.verifier.judge.original.reference import Original  # noqa: E402
 
 NORM = """
@@ -153,3 +156,52 @@ def test_tensors_that_differ_are_found_without_waiting_for_each() -> None:
     assert found == [name for name, pair in pairs.items() if not identical(*pair)] == ["sign", "shape", "type", "number", "flag", "complex"]
     assert waits.count == 0  # all are told at once
     assert differing({}) == []
+
+
+def drawn(size: tuple[int, ...], error: float, dtype: torch.dtype = torch.float32) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return a program's values, the original's, and float64's."""
+    wide = torch.randn(size, dtype=torch.float64)
+    return (wide + error * torch.randn(size)).to(dtype), (wide * (1 + 1e-7 * torch.randn(size))).to(dtype), wide
+
+
+def test_tensors_are_judged_at_once_as_each_by_itself() -> None:
+    """On a GPU, whose sums these are; the operators are the same on a CPU."""
+    torch.manual_seed(3)
+    triples = {f"off by {error} {size} {dtype}": drawn(size, error, dtype) for error in (0.0, 1e-7, 4e-7, 1e-3, 10.0)
+               for size in ((64,), (7, 9), (), (0, 4), (1 << 13,)) for dtype in (torch.float32, torch.bfloat16)}  # fmt: skip
+    triples["two pieces"] = drawn((CACHED + 5,), 1e-7)
+    triples["nan"] = tuple(torch.where(torch.arange(64) == 5, torch.nan, one) for one in drawn((64,), 1e-7))
+    triples["inf"] = (drawn((64,), 1e-7)[0] / 0, *drawn((64,), 1e-7)[1:])
+    triples["nearly constant"] = tuple(1e4 + 1e-4 * one for one in drawn((64,), 1e-7))
+    triples["integers"] = (torch.arange(4), torch.arange(4) + 1, torch.arange(4) + 1)
+    triples["shape"] = (torch.ones(3), *drawn((4,), 0.0)[1:])
+    triples["no float64"] = (torch.arange(4.0), torch.arange(4.0) * 1.0000001, torch.arange(4.0) * 1.0000001)
+    besides = {"off by 0.001 (64,) torch.float32": Errors(1e-2, 1e-2, 1e-2)}
+    with _Waits() as waits:
+        told = _within_at_once(triples, besides)
+    assert waits.count == 0
+    apart = {name for name in triples if " () " in name}  # of one number the longer way is gone, as of what is nearly constant
+    assert set(triples) - set(told) == {"nan", "inf", "nearly constant", "integers", "shape"} | apart
+    assert {name: within(*triples[name], besides.get(name, NO_ERROR)) for name in told} == told
+    assert {*told.values()} == {True, False} and told["off by 0.001 (64,) torch.float32"]
+
+
+def test_what_a_call_left_is_judged_on_a_gpu_with_a_few_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = original(tmp_path)
+    judgement, left = Judgement(made), copies({name: own for name, (own, _) in made.answer(CASE, 0).after.items()})
+    left["norm.running_mean"] *= 1 + 2.0**-22
+    left["norm.running_var"] *= 1 + 2.0**-22
+    made.device = "cuda"
+    with _Waits() as waits:
+        assert not judgement.judge_state(left, CASE, 0)["check"]
+    assert waits.count == 0
+    made.device = "cpu"
+    with _Waits() as waits:
+        assert not judgement.judge_state(left, CASE, 0)["check"]
+    assert waits.count > 8
+    left["norm.running_var"] *= 1 + 1e-4
+    judged = {}
+    for made.device in ("cpu", "cuda"):
+        monkeypatch.setattr(judgement_module, "states_of_moves", lambda *_: {})
+        judged[made.device] = judgement.judge_state(left, CASE, 0)
+    assert judged["cpu"] == judged["cuda"] and judged["cpu"]["check"] == "buffers"
