@@ -43,7 +43,8 @@ def tied(tmp_path_factory: pytest.TempPathFactory) -> tuple[Original, Judgement,
     """Return an original, its judgement, the index that is nearest in float64 and the next."""
     folder = tmp_path_factory.mktemp("codes")
     (folder / "task.py").write_text(CODES.replace("torch.randn(64, 8)", "3e4 * torch.randn(64, 8)"))
-    original = Original(taskfile.describe(folder / "task.py"), "cpu", 11, 1 << 30)
+    original = Original(taskfile.describe(folder / "task.py"), "cpu", 14, 1 << 30)
+    original.mutates_state = False  # as a judge finds out
     [x] = original.inputs(FAR)
     codes = original.state(0)["codes"].double()
     order = torch.cdist(x.double(), codes, compute_mode="donot_use_mm_for_euclid_dist").argsort(1)

@@ -186,6 +186,21 @@ def test_a_conjugated_buffer_is_compared_by_its_values() -> None:
     assert restored(own, {"phase": 2 * kept}) and torch.equal(own.phase.resolve_conj(), 2 * kept)
 
 
+def test_a_state_that_the_process_itself_sends_is_judged(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU, where the parent does not read it out of the stopped process."""
+    monkeypatch.setattr(Worker, "reads", False)
+    wrong = TASK.replace("return self.norm(self.layer(x))", "y = self.norm(self.layer(x))\n        self.norm.running_var += 1e-3\n        return y")
+    for text, check in ((TASK, ""), (wrong, "buffers")):
+        with Worker("candidate") as worker:
+            source = Source("python", (("optimized.py", text.replace("class Model(", "class ModelNew(")),))
+            assert verify.build(judge, worker, "candidate", source)[1] is None
+            program = timed.TimedProgram(judge, worker, "candidate")
+            program.prepare(judge.fresh(), 0.5)
+            program.go()
+            verdict = program.check()
+            assert verdict is not None and verdict.check == check
+
+
 ADOPTS = """
 import torch
 

@@ -60,7 +60,7 @@ def _answers_there(original: Original, inputs: Any, form: Form) -> bool:
     original.set_state(0)
     model = copied(original.model).cpu()
     states = [original.state(which) for which in range(3)]
-    states.append(states[0] | {name: torch.full_like(states[0][name], TRIED) for name in original.counters})
+    states.append({**states[0], **{name: torch.full_like(states[0][name], TRIED) for name in original.counters}})
     for state in states:
         load(model, state, original.extra)
         given = tree_map(lambda item: item.cpu().clone() if isinstance(item, torch.Tensor) else item, inputs)

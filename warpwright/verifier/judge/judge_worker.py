@@ -29,7 +29,7 @@ from warpwright.verifier.judge.original.on_host import OnHost, is_lost, lost_for
 from warpwright.verifier.judge.original.reference import REDRAWN_STRENGTHS, Original
 from warpwright.workers.inside import team
 from warpwright.workers.inside.channel import serve_requests
-from warpwright.workers.tensors import exchange
+from warpwright.workers.tensors import exchange, packing
 from warpwright.workers.tensors.objects import kinds_of
 
 DRAWN = (
@@ -191,7 +191,8 @@ class JudgeWorker:
             del self.states[old]
         if which not in self.states:
             owner = f"state{which}"
-            self.states[which] = {name: self.shelf.put(tensor, owner) for name, tensor in self._original.state(which).items()}
+            state = self._original.state(which)  # copies: who takes them could write to what lies there, and the original is given this state too
+            self.states[which] = {name: self.shelf.put(tensor.clone(), owner) for name, tensor in state.items()}
         return {"state": self.states[which]}
 
     def settle(self, which: int, case: dict[str, Any]) -> dict[str, Any]:
@@ -448,12 +449,12 @@ class JudgeWorker:
 
     def compare_state(self, tree: Any, case: dict[str, Any], which: int, folder: str) -> dict[str, Any]:
         """Judge a worker's state after one call on `case` from state `which`."""
-        seen = exchange.decode(tree, lambda item: exchange.take(item, self.device, folder=folder))
+        seen = packing.unpacked(tree, lambda item: exchange.take(item, self.device, folder=folder))
         return self.judgement.judge_state(seen, from_json(Case, case), which)
 
     def take_state(self, tree: Any, names: list[str], seed: int, folder: str) -> dict[str, Any]:
         """Make a state of what a program's call left, with two elements of a tensor that calls change exchanged; return that tensor's name, or ""."""
-        left = exchange.decode(tree, lambda item: exchange.take(item, self.device, folder=folder))
+        left = packing.unpacked(tree, lambda item: exchange.take(item, self.device, folder=folder))
         self.shelf.release(f"state{TAKEN}")
         self.states.pop(TAKEN, None)
         self.judgement.forget()

@@ -13,6 +13,7 @@ For comparison, in ulp of float32: TF32 8192, fp16 8192, bf16 65536.
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Iterator, Sequence
@@ -97,20 +98,38 @@ NEARLY_CONSTANT = 1e-6
 """Share of the mean's square: of a smaller variance, found without a shift, too few digits are left."""
 
 
-def _moments_on_gpu(values: torch.Tensor, less: torch.Tensor | None = None) -> tuple[float, float, float, int] | None:
+Moments = tuple[float, float, float, int]
+
+
+def _moments_on_gpu(values: torch.Tensor, less: torch.Tensor | None = None) -> Moments | None:
     """Return `_moments` of flat values, or of what they differ from `less` by, in float64: in few passes over memory, and with one wait for the GPU.
 
     None where something is not finite, or too little of the variance would be left: then the longer way is gone.
     """
-    count = values.numel()
-    if count == 0:
-        return 0.0, 0.0, 0.0, 0
-    found = []
-    for at in range(0, count, CACHED):
+    return _moments_at_once([(values, less)])[0]
+
+
+def _moments_at_once(asked: Sequence[tuple[torch.Tensor, torch.Tensor | None]]) -> list[Moments | None]:
+    """Return `_moments_on_gpu` of each: with one wait for all."""
+    sums = [_sums(values, less) for values, less in asked]
+    rows = torch.cat(sums).tolist() if sums else []
+    ends = itertools.accumulate(len(one) for one in sums)
+    return [_read(rows[end - len(one) : end], values.numel()) for one, end, (values, _) in zip(sums, ends, asked, strict=True)]
+
+
+def _sums(values: torch.Tensor, less: torch.Tensor | None) -> torch.Tensor:
+    """Return least, largest, sum and sum of squares of each piece: [pieces, 4]. Nothing is waited for."""
+    found = [values.new_empty(0, 4, dtype=torch.float64)]
+    for at in range(0, values.numel(), CACHED):
         piece = values[at : at + CACHED]
         piece = piece.double() if less is None else torch.sub(piece, less[at : at + CACHED])  # float64, whatever the values are
-        found.append(torch.stack([*torch.aminmax(piece), piece.sum(), torch.dot(piece, piece)]))
-    rows = torch.stack(found).tolist()
+        found.append(torch.stack([*torch.aminmax(piece), piece.sum(), torch.dot(piece, piece)])[None])
+    return torch.cat(found)
+
+
+def _read(rows: list[list[float]], count: int) -> Moments | None:
+    if count == 0:
+        return 0.0, 0.0, 0.0, 0
     low, high = min(row[0] for row in rows), max(row[1] for row in rows)
     total, squares = math.fsum(row[2] for row in rows if math.isfinite(row[2])), math.fsum(row[3] for row in rows if math.isfinite(row[3]))
     if not all(math.isfinite(number) for row in rows for number in row):
@@ -135,6 +154,20 @@ def _finite(piece: torch.Tensor) -> torch.Tensor:
     """Return a float64 copy of the finite elements."""
     copied = piece.to(torch.float64, copy=True)
     return copied if math.isfinite(float(copied.sum())) else copied[torch.isfinite(copied)]
+
+
+def judged_at_once(triples: Sequence[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]) -> list[tuple[Errors, Errors, Scale] | None]:
+    """Return the errors of a program's real values and of the original's own against float64, and the size of that, for tensors on a GPU: [(values,
+    own, float64)]. With one wait for all; None where something is not finite, or the longer way has to be gone for another reason."""
+    asked: list[tuple[torch.Tensor, torch.Tensor | None]] = []
+    for values, own, exact in triples:
+        flat = exact.reshape(-1)
+        asked += [(values.reshape(-1), flat), (own.reshape(-1), flat), (flat, None)]
+    found = iter(_moments_at_once(asked))
+    return [
+        (Errors(*one[:3]), Errors(*two[:3]), Scale(*three, on_gpu=True)) if one and two and three else None
+        for one, two, three in zip(found, found, found, strict=True)
+    ]
 
 
 def all_finite(values: torch.Tensor) -> bool:

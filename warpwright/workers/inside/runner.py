@@ -32,7 +32,7 @@ from warpwright.workers.inside.integrity import Watch
 from warpwright.workers.inside.memory import cache_bytes, malloc_options, poison_cuda
 from warpwright.workers.inside.outputs import copies_of, lies, overlap, problem_of, views_of
 from warpwright.workers.inside.state import held_state, restored, set_mode, state_of, state_places
-from warpwright.workers.tensors import exchange, variants
+from warpwright.workers.tensors import exchange, packing, variants
 from warpwright.workers.tensors.answer import KEPT, describer, worked_out
 
 FLUSH_LIMIT = 1 << 30
@@ -410,7 +410,7 @@ class Runner:
         if what == "state":
             assert self.program is not None
             state = state_of(self.program.module) if self.program.module is not None else {}
-            return {"tree": {"dict": {name: {"tensor": self.shelf.put(value, owner)} for name, value in state.items()}}}
+            return {"tree": packing.packed(state, lambda tensor: self.shelf.put(tensor, owner))}
         inputs = self.inputs if at is None else self.line[at]
         value = {"outputs": self.outputs if at is None else self.outputs[at], "kept": self.kept, "inputs": inputs}[what]
         tensors: list[torch.Tensor] = []

@@ -1,4 +1,4 @@
-"""The inputs of cases that were made lately: shipping a case, and answering it in one state after another, need the same ones.
+"""The inputs of cases that were made lately, and the states: shipping a case, and answering it in one state after another, need the same ones.
 
 To draw 2^20 normal numbers takes 10 ms, and a program meets each of some 25 cases once or more, the first of them ten times.
 """
@@ -6,7 +6,7 @@ To draw 2^20 normal numbers takes 10 ms, and a program meets each of some 25 cas
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import torch
@@ -19,6 +19,12 @@ DIGEST_BYTES = 32 << 20
 
 MIX = -0x61C8864680B583EB
 """Odd, so that a product with it is one to one modulo 2^64: 2^64 by the golden ratio."""
+
+
+State = Mapping[str, torch.Tensor]
+
+MOST = 4
+"""States 0, 1 and 2, and one that differs from 1 in a tensor, which shares the others with it."""
 
 
 class Held:
@@ -57,6 +63,37 @@ class Held:
         """Let go of what is there, before other inputs are made, where the latest alone are kept."""
         if not self.budget:
             self._kept.clear()
+
+    def clear(self) -> None:
+        """Let go of all."""
+        self._kept.clear()
+
+
+class HeldStates:
+    """States by what they follow from, the latest MOST within so many bytes. Nobody may write to their tensors, or lend them to others who could.
+
+    To draw a state asks each of its tensors what it holds, and each answer is waited for: of ResNet18's 122 tensors it took 1,732 operators and 328
+    waits, before a run of 110 operators and none. Where calls change the state it is given anew before every run.
+    """
+
+    def __init__(self, budget: int) -> None:
+        self.budget = budget
+        self._kept: OrderedDict[Hashable, State] = OrderedDict()
+
+    def of(self, key: Hashable, draw: Callable[[], State]) -> State:
+        """Return the state of a key, drawn now if it is not here."""
+        if key not in self._kept:
+            state = draw()  # which may ask for others
+            self._kept[key] = state
+            while self._kept and (len(self._kept) > MOST or self._bytes() > self.budget):
+                self._kept.popitem(last=False)
+            return state
+        self._kept.move_to_end(key)
+        return self._kept[key]
+
+    def _bytes(self) -> int:
+        tensors = {id(tensor): tensor.nbytes for state in self._kept.values() for tensor in state.values()}
+        return sum(tensors.values())
 
     def clear(self) -> None:
         """Let go of all."""

@@ -24,7 +24,7 @@ from warpwright.verifier.judge.original.answers import NO_ERROR, Answer, Key, Le
 from warpwright.verifier.judge.original.compensated import Compensated
 from warpwright.verifier.judge.original.draws import Draws, Tape
 from warpwright.verifier.judge.original.exchanging import exchange_two
-from warpwright.verifier.judge.original.held import Held
+from warpwright.verifier.judge.original.held import Held, HeldStates
 from warpwright.verifier.judge.original.precisions import Widening, clone, own_precision, widen
 from warpwright.verifier.judge.original.products import WideProducts
 from warpwright.workers.tensors import variants
@@ -48,8 +48,8 @@ HELD_SHARE = 8
 
 
 def load(model: torch.nn.Module, state: Mapping[str, torch.Tensor], extra: Mapping[str, torch.Tensor]) -> None:
-    """Give a model a state, and these values to the buffers that its state leaves out."""
-    model.load_state_dict(state)
+    """Give a model a state, and these values to the buffers that its state leaves out. It may keep what it is given: that is a copy."""
+    model.load_state_dict(distributions.copied_state(state))
     for name, buffer in model.named_buffers():
         if name in extra:
             buffer.copy_(extra[name])
@@ -75,6 +75,7 @@ class Original:
         self.drawn = 0
         """How often the states were drawn anew, because the program did not take them."""
         self.draws = Draws(secret)
+        self.states = HeldStates(budget_bytes // HELD_SHARE)
         self.held = Held(budget_bytes // HELD_SHARE if torch.device(device).type == "cpu" else 0)
         self.current: int | None = None
         self.extra = {name: buffer.clone() for name, buffer in self.model.named_buffers() if name not in initial}
@@ -114,15 +115,19 @@ class Original:
         """Whether its state has integers that are shuffled: the program may not take them in every order."""
         return any(distributions.is_shuffled(tensor) for tensor in self.initial.values())
 
-    def state(self, which: int) -> dict[str, torch.Tensor]:
-        """Return state number `which` by name; -1 is the initial one."""
+    def state(self, which: int) -> Mapping[str, torch.Tensor]:
+        """Return state number `which` by name, for nobody to write to; -1 is the initial one."""
         if which < 0:
             return self.initial
         if which == TAKEN:
             return self.taken
+        follows_from = (which, self.drawn, self.strength, self.counters, self.changing, *sorted(self.redrawn.items()))
+        return self.states.of(follows_from, lambda: self._drawn_state(which))
+
+    def _drawn_state(self, which: int) -> Mapping[str, torch.Tensor]:
         if which == LEFT_OTHERWISE:
             other = self.state(1)
-            return self.state(2) | {name: other[name] for name in self.changing}
+            return {**self.state(2), **{name: other[name] for name in self.changing}}
         if which >= MIXED:
             return self._mixed(*divmod(which - MIXED, len(CHANGES)))
         seed = self.secret + 104729 * (which + 1) + 15485863 * self.drawn + 32452843 * self.redrawn[which]
@@ -175,12 +180,12 @@ class Original:
             changed[torch.unravel_index(torch.tensor(at), changed.shape)] += (4 * changed.abs().max() + 0.1) * (1 + 1j if changed.is_complex() else 1)
         return state | dict.fromkeys(tied, changed)
 
-    def set_state(self, which: int) -> None:
-        """Give both models state number `which`."""
+    def set_state(self, which: int, only: torch.nn.Module | None = None) -> None:
+        """Give both models state number `which`; where calls change it, `only` the one that is about to run, which needs it before each run."""
         if self.current == which and not self.mutates_state:
             return
-        state = self.state(which)
-        for model in (self.model, self.wide):
+        state, self.current = self.state(which), None  # not both have one where memory ends in between
+        for model in (self.model, self.wide) if only is None or not self.mutates_state else (only,):
             if model is not None:
                 load(model, state, self.extra)
         self.current = which
@@ -245,7 +250,7 @@ class Original:
     def run_own(self, inputs: Any, which: int) -> Any:
         """Return the original's output in its own precision, from state `which`."""
         self._expect_taken(inputs, which)
-        self.set_state(which)
+        self.set_state(which, self.model)
         context, change = own_precision(self.task.precision, self.device)
         with torch.no_grad(), context, self.draws.beginning():
             return self.model(*change(clone(inputs) if self.mutates_inputs else inputs))
@@ -256,7 +261,6 @@ class Original:
             return []
         with self.draws.recorded() as tape:
             self.run_own(inputs, which)
-        self.set_state(which)
         return tape
 
     def run_wide(self, inputs: Any, which: int, rounding: tf32.RoundedOperands | None = None, left: list[Any] | None = None) -> Any:
@@ -265,9 +269,9 @@ class Original:
         `left` takes in what a float64 call leaves of its inputs.
         """
         self._expect_taken(inputs, which)
-        self.set_state(which)
         if self.wide is not None and not self.wide_problem:
             tape = self._drawn(inputs, which)
+            self.set_state(which, self.wide)
             try:
                 return self._widely(inputs, tape, rounding, left)
             except Exception as error:  # whatever a program raises
@@ -327,7 +331,7 @@ class Original:
         """Return the float64 output without cuDNN, whose float64 convolutions take workspaces of many times their operands."""
         self.forget()
         torch.cuda.empty_cache()
-        self.set_state(which)
+        self.set_state(which, self.wide)
         with torch.backends.cudnn.flags(enabled=False):
             return self._widely(inputs, tape, rounding, left)
 
@@ -407,6 +411,7 @@ class Original:
     def forget(self) -> None:
         """Let go of answers that can be made again."""
         self.answers.clear()
+        self.states.clear()
         self.last_sketch = None
 
     def _answer_again(self, case: Case, which: int) -> Answer:
