@@ -4,10 +4,11 @@
 
 A row a program in OUT/rows.jsonl: for each way of running it the microseconds of the host in calls back to back on a quick core, with an idle GPU
 before them (BURST calls, so that the queue is never full), and from an idle GPU to an idle GPU, medians of many and the least. "optimized" is the
-plan without the checks before a call, "in turn" the same with kernels that begin when the one before has ended, "one by one" the plan without a graph
-of its kernels, "one empty kernel" a launch of nothing. "back to back us" is of a call among many that are not waited for: the host's time or the
-GPU's, whichever is more. A row more says of what a plan's time consists. `right`: streams, threads, changed weights, a caller's CUDA graph, results
-that are kept, all compared with eager and float64. --dry: on the CPU, with translated kernels and no times.
+plan without the checks before a call, "in turn" the same with kernels that begin when the one before has ended, "memory between" with memory of its
+own for what lies between kernels, "one by one" without a graph of its kernels, "one empty kernel" a launch of nothing. "back to back us" is of a call
+among many that are not waited for: the host's time or the GPU's, whichever is more. A row more says of what a plan's time consists. `right`: streams,
+threads, changed weights, a caller's CUDA graph, results that are kept, all compared with eager and float64. --dry: on the CPU, with translated
+kernels and no times.
 """
 
 from __future__ import annotations
@@ -22,14 +23,18 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import torch
 from torch import nn
 
 from benchmarks.kernels.row_file import run
+from warpwright.domains.graph.cuda import plan
+from warpwright.domains.graph.cuda.launches import Launches
 from warpwright.workers import placement
 
 BURST, BURSTS, IDLE_CALLS, LONG_BURST = 20, 60, 200, 200
@@ -79,6 +84,15 @@ RECIPES = {
     "kernels, CUDA graph": ("fuse_cuda(calls=1, block=256, vector=4, unroll=1)", "cuda_graph()"),
 }
 BASELINES = ("compile", "cuda_graph")
+_TURN: dict[str, Any] = {"overlaps": lambda index: False}
+_SINGLE: dict[str, Any] = {"graphs": tuple}  # no functions of the driver's for graphs
+_MEMORY = (Launches, "_replaced", lambda *given: None)
+WITHOUT: dict[str, tuple[dict[str, Any], tuple[tuple[Any, str, Any], ...]]] = {
+    "in turn": (_TURN, ()), "memory between": ({}, (_MEMORY,)), "blocks of 32 columns": ({}, ((plan, "FEW_LANES", 32),)),
+    "in turn, memory between, blocks of 32 columns": (_TURN, (_MEMORY, (plan, "FEW_LANES", 32))),
+    "one by one": (_SINGLE, ()), "one by one, in turn": (_SINGLE | _TURN, ()),
+}  # fmt: skip
+"""Ways without something: what of a program's CUDA_KERNELS is replaced, and what of the code that writes it."""
 
 
 def main() -> None:
@@ -115,21 +129,21 @@ def measured(name: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]
     beside, problems = ({}, {}) if options.dry else baselines(task, reference, model, [x], ",".join(BASELINES), device)
     programs |= beside
     row: dict[str, Any] = {"table": "right", "program": name, **problems}
-    plan = programs["launch plan"]
-    row |= right(plan, model, x)
-    row |= {"kernels": sum(len(table.steps) for table in tables(plan)), "begin early": sum(len(table.early) for table in tables(plan))}
+    planned = programs["launch plan"]
+    row |= right(planned, model, x)
+    row |= {"kernels": sum(len(table.steps) for table in tables(planned)), "begin early": sum(len(table.early) for table in tables(planned))}
+
+    def anew() -> Any:  # a space keeps what it has written
+        return rewritten(open_space(task, "cuda"), spaces["launch plan"], model, reference, device, options.dry)
+
+    others = {way: without(way, anew, x) for way in WITHOUT}
+    row |= {f"right {way}": False for way, other in others.items() if unlike(other(x), model, x)}
     if options.dry:
         yield row
         return
     calls: dict[str, Callable[[], object]] = {way: partial(program, x) for way, program in programs.items()}
-    calls["launch plan, optimized"] = straight(plan, x)
-    turn: dict[str, Any] = {"overlaps": lambda index: False}
-    single: dict[str, Any] = {"graphs": tuple}  # no functions of the driver's for graphs
-    for way, changed in (("in turn", turn), ("one by one", single), ("one by one, in turn", turn | single)):
-        other = rewritten(space, spaces["launch plan"], model, reference, device)
-        vars(names_of(other)["CUDA_KERNELS"]).update(changed)
-        other(x)
-        calls[f"{way}, optimized"] = straight(other, x)
+    calls["launch plan, optimized"] = straight(planned, x)
+    calls |= {f"{way}, optimized": straight(other, x) for way, other in others.items()}
     calls["one empty kernel"] = partial(torch.cuda._sleep, 0)  # no way is quicker than the host and its device are with nothing to do
     for call in calls.values():
         for _ in range(20):
@@ -137,7 +151,19 @@ def measured(name: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]
     torch.cuda.synchronize()
     yield row | {"device": torch.cuda.get_device_name(), "torch": torch.__version__}
     yield from ways(name, *timed(calls))
-    yield {"table": "parts", "program": name, **parts(plan, x)}
+    yield {"table": "parts", "program": name, **parts(planned, x)}
+
+
+def without(way: str, make: Callable[[], Any], x: torch.Tensor) -> Any:
+    """Return the launch plan without something, called once."""
+    kernels, code = WITHOUT[way]
+    with ExitStack() as stack:
+        for module, name, value in code:
+            stack.enter_context(mock.patch.object(module, name, value))
+        made = make()
+    vars(names_of(made)["CUDA_KERNELS"]).update(kernels)
+    made(x)
+    return made
 
 
 def ways(name: str, host: dict[str, Any], idle: dict[str, Any], long: dict[str, Any]) -> Iterator[dict[str, Any]]:
