@@ -10,7 +10,7 @@ memory of the GPU's, so when one has ended, all before it have: memory may be ha
 in the ordinary way, so that it finds what the caller did. A kernel that is launched at several places has one text with what any of them needs; at
 the others it does nothing.
 
-Only small kernels do: where the blocks of a kernel and of the next are more than a GPU holds at once, the microsecond between them is no part of the
+Only small kernels do: where the blocks of a kernel and of the next are more than a GPU holds at once, what passes between them is little of the
 time, and blocks that wait take room (NVIDIA/cccl#5249 lost time by it). Kernels whose blocks wait for one another, and those that call functions of
 another header, whose parameters are `const __restrict__`, begin and are followed in the ordinary way.
 """
