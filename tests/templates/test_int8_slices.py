@@ -236,13 +236,22 @@ def test_only_what_small_rows_and_columns_meet_is_looked_at(kernels: dict[str, A
     np.testing.assert_allclose(out[small], wanted[small], rtol=1e-4, atol=1e-12)
 
 
+WATCHED = {
+    "        ++walked;\n": "        ++walked;\n        if (threadIdx.x == 0) atomicAdd(&a.worst[3], 1.0f);\n",
+    "if (!__syncthreads_or(open)) return;": "if (!__syncthreads_or(open || a.worst[0] < 0.0f)) return;",
+    "if (round == 0 && suspect && cleared(": "if (round == 0 && suspect && a.worst[1] >= 0.0f && cleared(",
+}
+WHOLE, EARLY, CLEARED = range(3)
+
+
 @pytest.fixture(scope="module")
 def watched() -> dict[str, Any]:
-    """The kernels, but plain_rows counts steps of its walks in worst[3], and goes on where no line can be marked any more if worst[0] is negative."""
-    text, step, stop = int8_product.text("int8_slices.cu"), "        ++walked;\n", "        if (!__syncthreads_or(open)) return;\n"
-    assert text.count(step) == 1 and text.count(stop) == 1
-    text = text.replace(step, f"{step}        if (threadIdx.x == 0) atomicAdd(&a.worst[3], 1.0f);\n")
-    return compiled(8, text.replace(stop, stop.replace("open", "open || a.worst[0] < 0.0f")))
+    """The kernels, but plain_rows counts the steps of walks in worst[3], ends none early if worst[0] is negative, clears nothing if worst[1] is."""
+    text = int8_product.text("int8_slices.cu")
+    for line, other in WATCHED.items():
+        assert text.count(line) == 1
+        text = text.replace(line, other)
+    return compiled(8, text)
 
 
 def nearly_alike(draw: np.random.Generator, rows: int, k: int) -> np.ndarray[Any, Any]:
@@ -257,7 +266,13 @@ def structured(kind: str, m: int, n: int, k: int, seed: int) -> tuple[np.ndarray
     if kind == "alike":
         return nearly_alike(draw, m, k), draw.uniform(-1, 1, (n, k)).astype(np.float32)
     small = np.where(draw.random(k) < 0.5, np.float32(10.0) ** -draw.uniform(3, 12, k).astype(np.float32), np.float32(1))
-    if kind == "triangles":
+    if kind == "half":  # of each square's rows meets only what is small of every fourth column
+        x[np.arange(m) % 32 > 15, ::2] = 0
+        y[::4, 1::2] *= np.float32(1e-6)
+    elif kind == "quarter":  # of a strip's columns meets only what is small of every fourth row
+        y[32:64, ::2] = 0
+        x[::4, 1::2] *= np.float32(1e-6)
+    elif kind == "triangles":
         x, y = np.triu(x), np.tril(y * small)
     elif kind == "sparse":
         x, y = x * (draw.random(x.shape) < 0.02), y * small * (draw.random(y.shape) < 0.1)
@@ -274,51 +289,55 @@ def structured(kind: str, m: int, n: int, k: int, seed: int) -> tuple[np.ndarray
     return x.astype(np.float32), y.astype(np.float32)
 
 
-def plain(watched: dict[str, Any], x: np.ndarray[Any, Any], y: np.ndarray[Any, Any], level: int, early: bool) -> tuple[np.ndarray[Any, Any], int]:
+def plain(watched: dict[str, Any], x: np.ndarray[Any, Any], y: np.ndarray[Any, Any], level: int, look: int) -> tuple[np.ndarray[Any, Any], int]:
     """Return the product where every square is suspect, NaN for results by slices that stay, and how many steps were walked."""
     (m, k), n, a, b = x.shape, len(y), Sliced(x), Sliced(y)
     watched["slice_rows"][m + n, 256](a.record, b.record, k)
     watched["summarise"][2, 256](a.record, b.record)
     worst = a.part("worst", "flags", np.float32)
-    worst[3], worst[0] = 1, worst[0] if early else -1
+    worst[3], worst[:2] = 1, (1 if look >= EARLY else -1, 1 if look >= CLEARED else -1)
     out = int8_reference.by_slices(int8_reference.cut(x), int8_reference.cut(y))
     before = out.copy()
-    watched["plain_rows"][3, 256](a.record, b.record, out, n, k, np.ones(4 * -(-m // 128) * -(-n // 128), np.uint16), 128, level)
+    grid = 3 if m == 64 else 1  # of three blocks and few strips each does all of its strips, else squares of a strip fall to several
+    watched["plain_rows"][grid, 256](a.record, b.record, out, n, k, np.ones(4 * -(-m // 128) * -(-n // 128), np.uint16), 128, level)
     return np.where(out == before, np.float32(np.nan), out), int(worst[3]) - 1
 
 
 @pytest.mark.parametrize("level", [3, 4, 5])
-@pytest.mark.parametrize("kind", ["alike", "triangles", "sparse", "tails", "chunks"])
-def test_walks_that_end_early_mark_what_whole_ones_mark(watched: dict[str, Any], kind: str, level: int) -> None:
+@pytest.mark.parametrize("kind", ["alike", "half", "quarter", "triangles", "sparse", "tails", "chunks"])
+def test_looks_that_end_early_mark_what_whole_ones_mark(watched: dict[str, Any], kind: str, level: int) -> None:
     for m, n, k in ((64, 64, 640), (50, 70, 333)):
         x, y = structured(kind, m, n, k, level)
-        (out, steps), (whole, most) = (plain(watched, x, y, level, early) for early in (True, False))
-        np.testing.assert_array_equal(out, whole)
-        assert steps <= most
-        assert 0 < steps < most or kind not in ("alike", "chunks")
+        (out, most), (early, fewer), (cleared, least) = (plain(watched, x, y, level, look) for look in (WHOLE, EARLY, CLEARED))
+        np.testing.assert_array_equal(early, out)
+        np.testing.assert_array_equal(cleared, out)
+        assert 0 < fewer < most or (fewer <= most and kind not in ("alike", "chunks"))
+        assert least <= fewer
         assert np.isfinite(out).any() or kind == "alike" or level > 3
 
 
 @pytest.mark.parametrize("turned", [False, True])
 def test_lines_at_the_border_are_marked_as_by_a_whole_walk(watched: dict[str, Any], turned: bool) -> None:
-    """One side is large where the other has zeros. Most of what meets is there in the first step, from square to square a tenth of a decade more."""
+    """One side is large where the other has zeros. Most of what meets is there in the first step, from strip to strip a tenth of a decade more."""
     draw, k = np.random.default_rng(0), 512
-    x, y = (draw.choice(np.array([-1, 1], np.float32), (rows, k)) for rows in (32, 512))
+    x, y = (draw.choice(np.array([-1, 1], np.float32), (rows, k)) for rows in (32, 1024))
     x[:, k // 2 :] = 0
-    y[:, : k // 2] *= np.repeat(10 ** np.linspace(-1.4, -0.65, 16), 32)[:, None].astype(np.float32)
+    y[:, : k // 2] *= np.repeat(10 ** np.linspace(-1.1, -0.75, 8), 128)[:, None].astype(np.float32)
     y[:, 32 : k // 2] *= np.float32(0.1)
-    (out, steps), (whole, most) = (plain(watched, *((y, x) if turned else (x, y)), 3, early) for early in (True, False))
-    np.testing.assert_array_equal(out, whole)
-    marked = np.isfinite(out.T if turned else out).reshape(32, 16, 32).any((0, 2))
-    assert marked[:5].all() and not marked[-5:].any()
-    assert most == 16 * 8 and steps < most
+    (out, most), (early, fewer), (cleared, least) = (plain(watched, *((y, x) if turned else (x, y)), 3, look) for look in (WHOLE, EARLY, CLEARED))
+    np.testing.assert_array_equal(early, out)
+    np.testing.assert_array_equal(cleared, out)
+    marked = np.isfinite(out.T if turned else out).reshape(32, 8, 128).any((0, 2))
+    assert marked[:2].all() and not marked[-2:].any()
+    assert least < fewer < most == 32 * 8
 
 
 def test_few_terms_tell_that_small_columns_are_right_where_rows_are_nearly_alike(watched: dict[str, Any]) -> None:
-    x, y = structured("alike", 64, 64, 1024, 0)
-    (out, steps), (_, most) = (plain(watched, x, y, 3, early) for early in (True, False))
-    assert np.isnan(out).all()
-    assert most == 4 * 32 and steps <= 4 * 2  # of four squares
+    for m in (64, 96):
+        x, y = structured("alike", m, 64, 1024, 0)
+        (out, most), (_, fewer), (_, least) = (plain(watched, x, y, 3, look) for look in (WHOLE, EARLY, CLEARED))
+        assert np.isnan(out).all()
+        assert most == m // 16 * 32 and fewer <= m // 16 * 2 and least == 0  # of m / 16 squares
 
 
 TILES = """
