@@ -4,9 +4,10 @@
 
 A row a program in OUT/rows.jsonl: for each way of running it the microseconds of the host in calls back to back on a quick core, with an idle GPU
 before them (BURST calls, so that the queue is never full), and from an idle GPU to an idle GPU, medians of many and the least. "optimized" is the
-plan without the checks before a call, "one by one" the same without a graph of its kernels, "one empty kernel" a launch of nothing. A row more says
-of what a plan's time consists. `right`: streams, threads, changed weights, a caller's CUDA graph, results that are kept, all compared with eager and
-float64. --dry: on the CPU, with translated kernels and no times.
+plan without the checks before a call, "in turn" the same with kernels that begin when the one before has ended, "one by one" the plan without a graph
+of its kernels, "one empty kernel" a launch of nothing. "back to back us" is of a call among many that are not waited for: the host's time or the
+GPU's, whichever is more. A row more says of what a plan's time consists. `right`: streams, threads, changed weights, a caller's CUDA graph, results
+that are kept, all compared with eager and float64. --dry: on the CPU, with translated kernels and no times.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from torch import nn
 from benchmarks.kernels.row_file import run
 from warpwright.workers import placement
 
-BURST, BURSTS, IDLE_CALLS = 20, 60, 200
+BURST, BURSTS, IDLE_CALLS, LONG_BURST = 20, 60, 200, 200
 
 HEAD = """
 import torch
@@ -116,16 +117,19 @@ def measured(name: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]
     row: dict[str, Any] = {"table": "right", "program": name, **problems}
     plan = programs["launch plan"]
     row |= right(plan, model, x)
-    row["kernels"] = sum(len(steps) for steps in tables(plan))
+    row |= {"kernels": sum(len(table.steps) for table in tables(plan)), "begin early": sum(len(table.early) for table in tables(plan))}
     if options.dry:
         yield row
         return
     calls: dict[str, Callable[[], object]] = {way: partial(program, x) for way, program in programs.items()}
     calls["launch plan, optimized"] = straight(plan, x)
-    single = rewritten(space, spaces["launch plan"], model, reference, device)
-    vars(names_of(single)["CUDA_KERNELS"])["graphs"] = tuple  # no functions of the driver's: kernels are launched one by one
-    single(x)
-    calls["one by one, optimized"] = straight(single, x)
+    turn: dict[str, Any] = {"overlaps": lambda index: False}
+    single: dict[str, Any] = {"graphs": tuple}  # no functions of the driver's for graphs
+    for way, changed in (("in turn", turn), ("one by one", single), ("one by one, in turn", turn | single)):
+        other = rewritten(space, spaces["launch plan"], model, reference, device)
+        vars(names_of(other)["CUDA_KERNELS"]).update(changed)
+        other(x)
+        calls[f"{way}, optimized"] = straight(other, x)
     calls["one empty kernel"] = partial(torch.cuda._sleep, 0)  # no way is quicker than the host and its device are with nothing to do
     for call in calls.values():
         for _ in range(20):
@@ -136,12 +140,12 @@ def measured(name: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]
     yield {"table": "parts", "program": name, **parts(plan, x)}
 
 
-def ways(name: str, host: dict[str, Any], idle: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def ways(name: str, host: dict[str, Any], idle: dict[str, Any], long: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield a row for each way of running a program."""
     for way in host:
         about = {"table": "ways", "program": name, "way": way, "host us": host[way][0], "eager / host": round(host["eager"][0] / host[way][0], 2)}
         about |= {"idle to idle us": idle[way][0], "eager / idle": round(idle["eager"][0] / idle[way][0], 2)}
-        yield about | {"least host us": host[way][1], "least idle us": idle[way][1]}
+        yield about | {"least host us": host[way][1], "least idle us": idle[way][1], "back to back us": long[way][0]}
 
 
 def names_of(plan: Any) -> dict[str, Any]:
@@ -150,8 +154,8 @@ def names_of(plan: Any) -> dict[str, Any]:
 
 
 def tables(plan: Any) -> list[Any]:
-    """Return the steps of the plans of a generated file."""
-    return [value.steps for key, value in names_of(plan).items() if key.endswith("_table")]
+    """Return the plans of a generated file."""
+    return [value for key, value in names_of(plan).items() if key.endswith("_table")]
 
 
 def straight(plan: Any, x: torch.Tensor) -> Callable[[], object]:
@@ -162,10 +166,12 @@ def straight(plan: Any, x: torch.Tensor) -> Callable[[], object]:
     return lambda: names["optimized"](x, *given)
 
 
-def timed(calls: dict[str, Callable[[], object]]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return for each call the median microseconds of the host (and the least), and those from idle to idle; the calls take turns."""
+def timed(calls: dict[str, Callable[[], object]]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """Return for each call the median microseconds of the host (and the least), those from idle to idle, and those in a long burst; the calls take
+    turns."""
     hosts: dict[str, list[float]] = {way: [] for way in calls}
     idles: dict[str, list[float]] = {way: [] for way in calls}
+    longs: dict[str, list[float]] = {way: [] for way in calls}
     quick = Quick()
     for _ in range(BURSTS):
         quick.move()
@@ -184,7 +190,20 @@ def timed(calls: dict[str, Callable[[], object]]) -> tuple[dict[str, Any], dict[
             call()
             torch.cuda.synchronize()
             idles[way].append(time.perf_counter() - began)
-    return tuple({way: [round(1e6 * statistics.median(seen), 1), round(1e6 * min(seen), 1)] for way, seen in of.items()} for of in (hosts, idles))  # type: ignore[return-value]
+    for _ in range(9):
+        quick.move()
+        for way, call in calls.items():
+            began = time.perf_counter()
+            for _ in range(LONG_BURST):
+                call()
+            torch.cuda.synchronize()
+            longs[way].append((time.perf_counter() - began) / LONG_BURST)
+    return told(hosts), told(idles), told(longs)
+
+
+def told(of: dict[str, list[float]]) -> dict[str, Any]:
+    """Return for each way the median and the least in microseconds."""
+    return {way: [round(1e6 * statistics.median(seen), 1), round(1e6 * min(seen), 1)] for way, seen in of.items()}
 
 
 class Quick:
@@ -204,7 +223,7 @@ def parts(plan: Any, x: torch.Tensor) -> dict[str, float]:
     """Return the microseconds of what a plan's call does: the checks, memory, packing, the native call."""
     names = names_of(plan)
     watch, kernels = names["_Watch"].of(plan, names["VERIFIED"]), names["CUDA_KERNELS"]
-    table = next(value for key, value in names.items() if key.endswith("_table"))
+    table = tables(plan)[0]
     spare = [torch.empty(1 << 22, device=x.device) for _ in range(table.pack.__self__.size // 8)]
     pointers = [t.data_ptr() for t in spare]
     found, others, turns = table.of(x), [t[1024:].data_ptr() for t in spare], itertools.cycle((0, 1))

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import sys
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -114,3 +119,59 @@ def test_tf32_flags_are_put_back() -> None:
     with pytest.raises(TypeError):
         program()  # the original raises: the flags have to be put back all the same
     assert (torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32) == before
+
+
+KEEPS = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(64, 64)
+        self.hidden, self.inner.rows = torch.zeros(64, 64), [torch.zeros(64, 64)]
+
+    def forward(self, x):
+        self.hidden = self.hidden.to(x.device)
+        self.hidden.copy_(x)
+        self.inner.rows[0].copy_(self.hidden.to(self.inner.rows[0].device))
+        self.hidden, self.inner.rows = torch.tanh(self.inner(self.hidden)), [torch.empty_like(self.hidden)]
+        return self.hidden + 1
+"""
+
+
+def test_what_a_recorded_call_lets_go_of_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The graph writes there in each replay."""
+    module = taskfile.run_text(targets.baselines(KEEPS, "cuda", ["cuda_graph"])["cuda_graph"].text, "<keeps>", "keeps")
+    anything: Any = SimpleNamespace(wait_stream=lambda _: None, record=lambda: None)
+    names = {"get_rng_state": lambda: torch.zeros(1), "current_stream": lambda: anything, "Stream": lambda: anything, "CUDAGraph": lambda: anything}
+    for name, stand_in in (names | {"stream": lambda _: nullcontext(), "Event": lambda: anything}).items():
+        monkeypatch.setattr(torch.cuda, name, stand_in)
+    held: list[weakref.ref[torch.Tensor]] = []
+
+    @contextmanager
+    def recording(_: Any) -> Iterator[None]:
+        held.extend(weakref.ref(tensor) for tensor in (model.hidden, model.inner.rows[0]))
+        yield
+
+    monkeypatch.setattr(module, "_recording", recording)
+    model = module.ModelNew()
+    recorded = module._Recording(model, [torch.ones(64, 64)], torch.utils._pytree.tree_flatten(((torch.ones(64, 64),), {}))[1])
+    gc.collect()
+    assert len(held) == 2 and all(tensor() is not None for tensor in held) and recorded.graph is anything
+    del recorded
+    gc.collect()
+    assert all(tensor() is None for tensor in held)
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no NVIDIA GPU")
+def test_a_replay_writes_to_nobody_elses_memory() -> None:
+    module = taskfile.run_text(targets.baselines(KEEPS, "cuda", ["cuda_graph"])["cuda_graph"].text, "<keeps>", "keeps")
+    model, x = module.ModelNew().to("cuda"), torch.full((64, 64), 7.0, device="cuda")
+    with torch.no_grad():
+        wanted = torch.tanh(model.inner(x)) + 1
+        for _ in range(2):
+            torch.testing.assert_close(model(x), wanted, rtol=1e-4, atol=1e-4)
+            others = [torch.zeros(64, 64, device="cuda") for _ in range(200)]  # whatever memory is free is one of theirs
+        torch.testing.assert_close(model(x), wanted, rtol=1e-4, atol=1e-4)
+        assert all(not other.any() for other in others)

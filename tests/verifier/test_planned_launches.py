@@ -62,7 +62,10 @@ class Kernels:
         return 0
 
     def handles(self, index):
-        return [_c.cast(driver, _c.c_void_p).value, 0, 0, 0], {"product": (1, 1, 1)}
+        return [_c.cast(driver, _c.c_void_p).value, 0, 0, 0, 0], {"product": (1, 1, 1)}
+
+    def overlaps(self, index):
+        return False
 
 
 plan = _LaunchPlan(Kernels(), 3, (("product", 0, ((0, 0), (1, 0), (2, 0))),))

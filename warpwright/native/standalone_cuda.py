@@ -108,9 +108,18 @@ class _CudaKernels:
 
     def handles(self, index):
         """Return the driver's functions for a table of launches with their context, and of each kernel its handle, blocks and threads."""
-        functions = [_c.cast(getattr(self.driver, name), _c.c_void_p).value for name in ("cuLaunchKernel", "cuMemsetD8Async", "cuCtxSetCurrent")]
+        names = ("cuLaunchKernel", "cuMemsetD8Async", "cuCtxSetCurrent", "cuLaunchKernelEx")
+        launch, clear, choose, launch_early = map(self.address, names)
         kernels = {name: (kernel, *self.shapes[name][1:]) for name, (kernel, *_) in self.devices[index].items()}
-        return [*functions, self.contexts[index].value], kernels
+        return [launch, clear, choose, self.contexts[index].value, launch_early], kernels
+
+    def address(self, name):
+        """Return the address of one of the driver's functions; 0 where it lacks it."""
+        return _c.cast(getattr(self.driver, name), _c.c_void_p).value if hasattr(self.driver, name) else 0
+
+    def overlaps(self, index):
+        """May a kernel that waits for the one before begin while that still runs? From compute capability 9.0 on, by drivers whose graphs know it."""
+        return torch.cuda.get_device_capability(index) >= (9, 0) and hasattr(self.driver, "cuGraphAddDependencies_v2")
 
     def graphs(self):
         """Return the driver's functions with which a table of launches becomes a CUDA graph; nothing where it lacks one."""
@@ -118,8 +127,8 @@ class _CudaKernels:
             "cuGraphCreate", "cuGraphAddKernelNode_v2", "cuGraphAddMemsetNode", "cuGraphInstantiateWithFlags", "cuGraphExecKernelNodeSetParams_v2",
             "cuGraphExecMemsetNodeSetParams", "cuGraphLaunch", "cuStreamIsCapturing",
         )  # fmt: skip
-        known = all(hasattr(self.driver, name) for name in names)
-        return [_c.cast(getattr(self.driver, name), _c.c_void_p).value for name in names] if known else []
+        found = [self.address(name) for name in names]
+        return [*found, self.address("cuGraphAddDependencies_v2")] if all(found) else []
 
     @staticmethod
     def aligned(*tensors):

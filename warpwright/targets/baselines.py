@@ -95,6 +95,7 @@ class _Recording:
             _put_back(state)
             return
         versions = [place._version if isinstance(place, torch.Tensor) else 0 for place in self.inputs]
+        self.before = _tensors_of(model)
         self.graph = torch.cuda.CUDAGraph()
         with torch.no_grad(), _recording(self.graph), _uncached_casts():
             self.outputs = model.original(self.inputs, form)
@@ -187,6 +188,13 @@ def _key_of(model, leaves, form):
         tensors += [t for t in held if t.layout is torch.strided]
     switches = tuple(training), torch.is_autocast_enabled("cuda"), torch.get_autocast_dtype("cuda")
     return (form, switches, *map(_form_of, leaves), *((t.data_ptr(), t.nbytes) for t in tensors)), tensors
+
+
+def _tensors_of(model):
+    """Return the tensors that a model's parts hold: the graph writes to their memory even where the call put others in their place, and it would be
+    given to somebody else when they are let go of (KernelBench's 3:33 copies its input into a hidden state, and then replaces that)."""
+    held = [kept for part in model.modules() for name, kept in part.__dict__.items() if name != "_modules"]
+    return [leaf for leaf in torch.utils._pytree.tree_leaves(held) if isinstance(leaf, torch.Tensor)]
 
 
 def _form_of(leaf):

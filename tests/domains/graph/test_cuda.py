@@ -200,6 +200,14 @@ def test_neighbouring_columns_that_are_read_once_are_strips(monkeypatch: pytest.
     assert "threadIdx.x % 256, member = threadIdx.x / 256" in text_of(lambda x: x.sum(1), 5, 100, 101)
 
 
+def test_few_columns_are_shared_by_more_threads() -> None:
+    """So that a kernel whose blocks of 32 columns would leave half of the multiprocessors idle has more of them, down to 64 bytes of a row."""
+    wide = {columns: text_of(lambda x: x - x.mean(0), 256, columns) for columns in (8, 1024, 2112, 2144)}
+    blocks = {columns: int(re.findall(r"column = threadIdx.x % (\d+)", text)[0]) for columns, text in wide.items()}
+    assert blocks == {8: 16, 1024: 16, 2112: 16, 2144: 32}
+    check([lambda x: x - x.mean(0), lambda x: torch.softmax(x, 0)], (256, 100), ("normal", "offset"))
+
+
 def test_more_rows_are_on_their_way_where_only_their_results_are_written() -> None:
     """A thread that waits for the others within a row holds nothing back then but its own loads."""
     blocks = {"read": lambda x: torch.logsumexp(x, 1), "written": lambda x: torch.softmax(x, 1), "one phase": lambda x: x.sum(1)}

@@ -52,10 +52,10 @@ class Of(nn.Module):
         return self.function(self, *inputs)
 
 
-def planned(function: Callable[..., Any], *inputs: torch.Tensor, fold: bool = False) -> GraphIR:
-    """Return a program with its kernels, however small, and the plan of them."""
+def planned(function: Callable[..., Any], *inputs: torch.Tensor, fold: bool = False, width: int = 64) -> GraphIR:
+    """Return a program with its kernels, however small, and the plan of them. `width`: of the parameters."""
     torch.manual_seed(0)
-    ir = captured(Of(function), *inputs)
+    ir = captured(Of(function, width), *inputs)
     ir = FOLD.apply(ir, Action(FOLD.name)) if fold else ir
     technique = FuseCuda()
     small = fuse_cuda(1, DEFAULT, 0)

@@ -6,13 +6,14 @@
 
 What only these kernels read lies in one piece of memory that is asked for in each call, so that it belongs to the call's stream; what others read
 is a tensor of its own. A call that the table does not hold for (another device, an address that is no multiple of 16) goes kernel by kernel.
+Small kernels begin before the one before has ended, where a GPU knows how (cuda/dependent.py).
 """
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +22,7 @@ from torch import fx
 
 from warpwright.domains.graph.cpp.kernel import interpret, subgraph
 from warpwright.domains.graph.cpp.program import Unsupported
+from warpwright.domains.graph.cuda import dependent
 from warpwright.domains.graph.cuda.kernel import CudaKernel
 from warpwright.domains.graph.ir import is_tensor, role, value
 from warpwright.domains.graph.plan.memory import Memory, arrange, row_major
@@ -118,6 +120,8 @@ class Launches:
         self._steps: list[_Step] = []
         self.arena = self._plan(nodes, [key(node) for node in fresh])
         """Bytes."""
+        self.early, self.said = self._overlapped()
+        """Steps that begin while the one before still runs, and what their kernels have to say in the text of the program."""
         self.forms = [self.placed.of[key(node)][1] for node in fresh]
         """Of the results: meta tensors that lie as they do. The nodes themselves leave the graph."""
 
@@ -149,6 +153,13 @@ class Launches:
                 memories += self._launch(number, node, node.target, (zeros, 4 * used), fresh)
                 used += node.target.generated.flags
         return arrange(memories)
+
+    def _overlapped(self) -> tuple[tuple[int, ...], list[dependent.Part]]:
+        """Return which steps may begin early, and what their kernels have to say for it: kernels behind a kernel. Memory is set to zero in turn."""
+        of = {kernel.__name__: kernel for kernel in self.kernels}
+        steps = [of.get(step.kernel) for step in self._steps]
+        early = [bool(kernel and before and dependent.begins_early(before, kernel)) for before, kernel in zip([None, *steps], steps, strict=False)]
+        return tuple(number for number, one in enumerate(early) if one), dependent.parts(steps, early)
 
     def _launch(self, number: int, node: fx.Node, kernel: CudaKernel, flags: tuple[Memory, int], fresh: Sequence[Any]) -> list[Memory]:
         """Add the launch of a kernel; return what it needs of the arena."""
@@ -222,7 +233,8 @@ class Launches:
 
     def _table_text(self) -> str:
         steps = [f"    {step!r}," for step in self.table()]
-        return "\n".join([f"{self.__name__}_table = _LaunchPlan(CUDA_KERNELS, {self.pointers}, (", *steps, "), small=True)" if self.small else "))"])
+        options = ", small=True" * self.small + f", early={self.early}" * bool(self.early)
+        return "\n".join([f"{self.__name__}_table = _LaunchPlan(CUDA_KERNELS, {self.pointers}, (", *steps, f"){options})"])
 
     def _together(self, names: Sequence[str]) -> str:
         lines = [f"def {self.__name__}({', '.join(names)}):", f'    """{self.summary}."""']
@@ -257,6 +269,14 @@ class Launches:
         results: Any = self.calls.output_node().args[0]
         returned = [shown[node] for node in results]
         return "\n".join([*lines, f"    return {returned[0] if len(returned) == 1 else '(' + ', '.join(returned) + ')'}"])
+
+
+def kernels_of(called: Iterable[Any]) -> list[CudaKernel]:
+    """Return the kernels among what a program calls, those of its plans too, each once, with the text that the program has to hold."""
+    called = list(called)
+    every = [target for one in called for target in (*getattr(one, "kernels", ()), one) if isinstance(target, CudaKernel)]
+    said = [part for one in called if isinstance(one, Launches) for part in one.said]
+    return dependent.written(list({kernel.__name__: kernel for kernel in every}.values()), said)
 
 
 def _up(size: int) -> int:

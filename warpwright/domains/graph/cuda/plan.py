@@ -46,6 +46,10 @@ STRIP, STRIP_BLOCK = 128, 512
 """Neighbouring columns of a block that has no others, and its threads. The blocks that run at once then read one piece of memory, and thousands of
 blocks end evenly: of rows of 4,095 (KernelBench's 1:47) an H200 read 4.31 TB/s so, 4.22 in strips of 32 by 256 threads, and 3.97 in blocks of 256
 columns and half of the rows (results/streams_h200)."""
+FEW_LANES = 16
+"""Neighbouring columns of a block, 64 bytes of a row, where blocks of 32 leave half of the multiprocessors idle and elements are read again: more
+threads share a column. Of 256 x 1,024 elements blocks of 32 columns take 32 multiprocessors of 132, on which each of 8 warps carries out 1,104
+instructions; blocks of 16 take 64, and 624 instructions."""
 ONLY_READ = 2
 """Times as many elements a thread of a block has where its threads wait for one another within a row, and only results of rows are written: more rows
 are on their way then. logsumexp of rows of 4,096 took 120 us in place of 154 on an H200; softmax, which writes as much as it reads, 134 and 131."""
@@ -288,6 +292,8 @@ def _columns(layout: Layout, tuning: Tuning, phases: int) -> Plan:
         if length > SHORT:
             block = max(block, STRIP_BLOCK)
             group = block // STRIP
+    while phases > 1 and -(-length // group) <= 32 and 2 * group <= min(length, block // FEW_LANES) and 2 * units * group <= MULTIPROCESSORS * block:
+        group *= 2
     whole = Plan("columns", block, 1, group, -(-length // group), 1, units, length, tuning.unroll)
     if whole.items <= 32 or (phases == 1 and length <= SHORT):
         return whole

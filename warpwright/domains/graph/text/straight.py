@@ -15,8 +15,8 @@ from torch import fx
 
 from warpwright.domains.graph import results, template
 from warpwright.domains.graph.cpp.kernel import Kernel, head
-from warpwright.domains.graph.cuda.kernel import CudaKernel, source_of
-from warpwright.domains.graph.cuda.launches import Launches
+from warpwright.domains.graph.cuda.kernel import source_of
+from warpwright.domains.graph.cuda.launches import Launches, kernels_of
 from warpwright.domains.graph.ir import GraphIR, foldable, is_tensor, mutated, placeholders, role, type_text, value, written
 from warpwright.domains.graph.text.calls import expression
 from warpwright.errors import NotApplicable
@@ -273,7 +273,7 @@ def kernels(ir: GraphIR) -> list[str]:
     if compiled:
         source = head() + "\n" + "\n".join(kernel.text for kernel in compiled)
         parts.append(standalone.loader(source, {kernel.__name__: kernel.pointers for kernel in compiled}))
-    on_gpu = [target for target in targets.values() if isinstance(target, CudaKernel)]
+    on_gpu = kernels_of(called)
     if on_gpu:
         parts.append(standalone_cuda.loader(*source_of(on_gpu)))
     if any(isinstance(target, Launches) for target in called):

@@ -184,7 +184,7 @@ class Original:
         """Give both models state number `which`; where calls change it, `only` the one that is about to run, which needs it before each run."""
         if self.current == which and not self.mutates_state:
             return
-        state = self.state(which)
+        state, self.current = self.state(which), None  # not both have one where memory ends in between
         for model in (self.model, self.wide) if only is None or not self.mutates_state else (only,):
             if model is not None:
                 load(model, state, self.extra)
