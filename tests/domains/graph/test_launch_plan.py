@@ -108,9 +108,54 @@ def test_three_kernels_are_one_call() -> None:
     ir, made = check(chain, torch.randn(48, 64))
     [plan] = plans(ir)
     assert plan.count == 3 and len(made.told) == 3
-    assert [tuple(t.shape) for t in made.made] == [(48, 64), (plan.arena,)]  # a result, and memory for what is between
-    assert 2 * 48 * 64 * 4 <= plan.arena < 3 * 48 * 64 * 4
+    assert [tuple(t.shape) for t in made.made] == [(48, 64)] and plan.arena == 0  # what is between lies where the result will
     assert seconds(ir, "cuda") < seconds(planned_before(ir), "cuda")
+
+
+def test_a_larger_plan_has_memory_for_what_is_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launches, "SMALL_BYTES", 0)
+    ir, made = check(chain, torch.randn(48, 64))
+    [plan] = plans(ir)
+    assert [tuple(t.shape) for t in made.made] == [(48, 64), (plan.arena,)]
+    assert 2 * 48 * 64 * 4 <= plan.arena < 3 * 48 * 64 * 4 and not any(part.replaces for part in plan.said)
+
+
+def test_what_is_read_later_or_by_another_pointer_of_a_launch_keeps_its_memory() -> None:
+    def later(model: Of, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = torch.softmax(x * model.w, 1)
+        z = torch.sigmoid(y - y.mean(0, keepdim=True))
+        return (torch.softmax(z, 1) * y,)
+
+    def both(model: Of, x: torch.Tensor) -> torch.Tensor:
+        y = torch.softmax(x[:64] * model.w, 1)
+        return torch.relu(y - y.mean(0, keepdim=True) + y.t())
+
+    [plan] = plans(check(later, torch.randn(48, 64))[0])
+    *_, (_, _, (read, written)), _ = plan.table()
+    assert plan.count == 3 and plan.kernels[1].generated.replaces and read != written
+    check(both, torch.randn(64, 64))
+
+
+def replaced(function: Callable[..., Any], *inputs: torch.Tensor) -> list[set[tuple[int, int]]]:
+    """Return of each kernel the operands whose memory results may take."""
+    return [set(kernel.generated.replaces) for plan in plans(planned(function, *inputs)) for kernel in plan.kernels]
+
+
+def test_a_result_may_lie_where_each_thread_read_its_own_elements() -> None:
+    x = torch.randn(48, 64)
+    assert replaced(lambda model, x: torch.softmax(x, 1), x) == [{(0, 0)}]
+    assert replaced(lambda model, x: x - x.mean(0), x) == [{(0, 0)}]
+    assert replaced(lambda model, x: torch.tanh(x) * model.w, x) == [{(0, 0)}]  # the parameter is read by all rows
+    assert replaced(lambda model, x: ((y := torch.softmax(x, 1)), y * 2), x) == [{(0, 0), (0, 1)}]
+    nothing: list[Callable[..., Any]] = [
+        lambda model, x: torch.tanh(x).sum(1),  # fewer elements
+        lambda model, x: F.layer_norm(x, (64,), model.w, model.w),  # the parameter is read where results are written
+        lambda model, x: torch.tanh(x).half(),  # smaller ones
+        lambda model, x: torch.tanh(x.t()).contiguous(),  # elsewhere
+        lambda model, x: torch.relu(x + x.roll(1, 1)),  # read by neighbours
+    ]
+    for function in nothing:
+        assert not any(replaced(function, x)), replaced(function, x)
 
 
 def planned_before(ir: GraphIR) -> GraphIR:

@@ -35,10 +35,12 @@ class Part:
     """What a kernel has to say at one place of a plan."""
 
     kernel: str
-    waits: bool
+    waits: bool = False
     """It begins while the one before still runs."""
-    triggers: bool
+    triggers: bool = False
     """The next one does."""
+    replaces: bool = False
+    """A result takes the memory of an operand."""
 
 
 def begins_early(before: CudaKernel, kernel: CudaKernel) -> bool:
@@ -55,9 +57,10 @@ def parts(kernels: Sequence[CudaKernel | None], early: Sequence[bool]) -> list[P
 
 def written(kernels: Sequence[CudaKernel], said: Iterable[Part]) -> list[CudaKernel]:
     """Return the kernels, with what plans need them to say."""
-    said = list(said)
-    waits, triggers = {part.kernel for part in said if part.waits}, {part.kernel for part in said if part.triggers}
-    return [_saying(kernel, kernel.__name__ in waits, kernel.__name__ in triggers) for kernel in kernels]
+    of: dict[str, list[Part]] = {}
+    for part in said:
+        of.setdefault(part.kernel, []).append(part)
+    return [_saying(kernel, of[kernel.__name__]) if kernel.__name__ in of else kernel for kernel in kernels]
 
 
 def _may(kernel: CudaKernel) -> bool:
@@ -68,15 +71,14 @@ def _threads(kernel: CudaKernel) -> int:
     return kernel.generated.launch.grid * kernel.generated.launch.block
 
 
-def _saying(kernel: CudaKernel, waits: bool, triggers: bool) -> CudaKernel:
-    """Return a copy of a kernel that begins with the wait, or lets the next one begin."""
-    if not (waits or triggers):
-        return kernel
+def _saying(kernel: CudaKernel, parts: Sequence[Part]) -> CudaKernel:
+    """Return a copy of a kernel that begins with the wait, lets the next one begin, or has results and operands in one place."""
+    waits, triggers, replaces = any(part.waits for part in parts), any(part.triggers for part in parts), any(part.replaces for part in parts)
     made = copy.copy(kernel)
     signature = _KERNEL.search(kernel.text)
     assert signature is not None, "begins_early takes no other"
     said = "    wait_for_prerequisites();\n" * waits + "    launch_dependents();\n" * triggers
-    opening = _READ_ONLY.sub(r"\1 ", signature[0]) if waits else signature[0]
+    opening = signature[0].replace(" __restrict__", "") if replaces else _READ_ONLY.sub(r"\1 ", signature[0]) if waits else signature[0]
     made.text = kernel.text[: signature.start()] + opening + said + kernel.text[signature.end() :]
-    made.heads = (*kernel.heads, HEADER)
+    made.heads = (*kernel.heads, *([HEADER] if waits or triggers else []))
     return made

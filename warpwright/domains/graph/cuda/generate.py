@@ -51,6 +51,8 @@ class Generated:
     """Operands whose address may be any."""
     together: bool = False
     """Do blocks wait for others that may begin after them?"""
+    replaces: frozenset[tuple[int, int]] = frozenset()
+    """Operands and results that may lie in one place: each element is read by the thread that writes there later, and by no other."""
 
 
 def generate(program: Program, name: str, tuning: Tuning = DEFAULT, placement: Placement = CONTIGUOUS) -> Generated:
@@ -93,7 +95,26 @@ class _Writer(Elements):
 
     def generated(self) -> Generated:
         """Return the text of all launches."""
-        return replace(self._generated(), loose=self.plan.loose)
+        return replace(self._generated(), loose=self.plan.loose, replaces=self._replaceable())
+
+    def _replaceable(self) -> frozenset[tuple[int, int]]:
+        """Return the operands and results that may lie in one place. Where they do no tensor is `__restrict__`, and a compiler reads nothing before
+        what is written before it. So those are left out where it would: where a phase reads and writes, and a thread has several vectors."""
+        if self.plan.order == "crossed" or self.plan.parts > 1 or self.program.moves or self.program.sums:
+            return frozenset()
+        loops = [*self.layout.outer, *self.layout.inner, *([] if self.layout.lanes is None else [self.layout.lanes])]
+        loads = [v for v in self.program.values if v.kind == "load" and v in self.used]
+        at_once = self.plan.order == "flat" and self.plan.unroll == 1
+        phases = range(0 if at_once else self.last + 1)
+        reading = [p for p in phases for v in self.elements_in(p, self.kept) if v in loads and not self.is_kept(v, p, self.kept)]
+        found = set()
+        for result in (v for v in self.results if self.of_elements(v)):
+            for t, (node, _) in enumerate(self.program.operands):
+                alike = all(loop.strides[t] == loop.strides[self.tensor(result)] != 0 for loop in loops if loop.size > 1)
+                alone = all(self.of_elements(v) for v in loads if v.operand == t)
+                if alike and alone and max(reading, default=-1) < result.phase and value(node).dtype == self._kind(result):
+                    found.add((t, self.results.index(result)))
+        return frozenset(found)
 
     def _generated(self) -> Generated:
         shape, block = self.plan, self.plan.block

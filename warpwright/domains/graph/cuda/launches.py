@@ -5,8 +5,9 @@
     out = kernel_2(z.t(), s)            LAUNCHES_0.launch(table, x.data_ptr(), w.data_ptr(), o0.data_ptr(), arena.data_ptr())
 
 What only these kernels read lies in one piece of memory that is asked for in each call, so that it belongs to the call's stream; what others read
-is a tensor of its own. A call that the table does not hold for (another device, an address that is no multiple of 16) goes kernel by kernel.
-Small kernels begin before the one before has ended, where a GPU knows how (cuda/dependent.py).
+is a tensor of its own. In a small plan a result takes the memory of an operand that nobody reads after it, where each element is read by the thread
+that writes there: a piece of memory less to ask for, a microsecond of the host. A call that the table does not hold for (another device, an address
+that is no multiple of 16) goes kernel by kernel. Small kernels begin before the one before has ended, where a GPU knows how (cuda/dependent.py).
 """
 
 from __future__ import annotations
@@ -118,10 +119,15 @@ class Launches:
         """Of each slot of a source: which, the strides that are expected, whether they have to be looked at, and whether the address has to be a
         multiple of 16."""
         self._steps: list[_Step] = []
+        self._last: dict[Any, int] = {}
+        """The last node that reads what lies in a memory."""
+        self._given_up: set[Memory] = set()
+        self.said: list[dependent.Part] = []
+        """What the kernels have to say in the text of the program."""
         self.arena = self._plan(nodes, [key(node) for node in fresh])
         """Bytes."""
-        self.early, self.said = self._overlapped()
-        """Steps that begin while the one before still runs, and what their kernels have to say in the text of the program."""
+        self.early = self._overlapped()
+        """Steps that begin while the one before still runs."""
         self.forms = [self.placed.of[key(node)][1] for node in fresh]
         """Of the results: meta tensors that lie as they do. The nodes themselves leave the graph."""
 
@@ -149,17 +155,21 @@ class Launches:
         used = 0
         for number, node in enumerate(nodes):
             self.placed.add(node)
+            for arg in node.all_input_nodes if isinstance(node.target, CudaKernel) else ():
+                self._last |= {self.placed.of[key(arg)][0]: number} if key(arg) in self.placed.of else {}
+        for number, node in enumerate(nodes):
             if isinstance(node.target, CudaKernel):
                 memories += self._launch(number, node, node.target, (zeros, 4 * used), fresh)
                 used += node.target.generated.flags
-        return arrange(memories)
+        return arrange([memory for memory in memories if memory not in self._given_up])
 
-    def _overlapped(self) -> tuple[tuple[int, ...], list[dependent.Part]]:
-        """Return which steps may begin early, and what their kernels have to say for it: kernels behind a kernel. Memory is set to zero in turn."""
+    def _overlapped(self) -> tuple[int, ...]:
+        """Return which steps may begin early, kernels behind a kernel, and note what these have to say. Memory is set to zero in turn."""
         of = {kernel.__name__: kernel for kernel in self.kernels}
         steps = [of.get(step.kernel) for step in self._steps]
         early = [bool(kernel and before and dependent.begins_early(before, kernel)) for before, kernel in zip([None, *steps], steps, strict=False)]
-        return tuple(number for number, one in enumerate(early) if one), dependent.parts(steps, early)
+        self.said += dependent.parts(steps, early)
+        return tuple(number for number, one in enumerate(early) if one)
 
     def _launch(self, number: int, node: fx.Node, kernel: CudaKernel, flags: tuple[Memory, int], fresh: Sequence[Any]) -> list[Memory]:
         """Add the launch of a kernel; return what it needs of the arena."""
@@ -168,9 +178,15 @@ class Launches:
         step.pointers += [taken[source] for source in kernel.operands]
         for i, (result, _) in enumerate(kernel.program.outputs):
             own = (node, i) if len(kernel.outputs) > 1 else node
-            size = self.placed.of[own][1].untyped_storage().nbytes()
+            size = self._bytes(own)
             memory = _Slot("result", fresh.index(own)) if own in fresh else Memory("arena", f"made_{number}_{i}", 0, _up(size), number, number)
-            made += [memory] if isinstance(memory, Memory) else []
+            replaced = self._replaced(number, node, kernel, i)
+            if isinstance(memory, _Slot):
+                self._give_up(replaced, memory, step)
+            elif replaced is not None:
+                memory = replaced
+            else:
+                made.append(memory)
             self._memory[own] = memory
             step.pointers.append((memory, 0))
             if result in kernel.program.sums:
@@ -180,6 +196,35 @@ class Launches:
             step.pointers += [(made[-1], 0), flags]
         self._steps.append(step)
         return made
+
+    def _bytes(self, own: Any) -> int:
+        return self.placed.of[own][1].untyped_storage().nbytes()
+
+    def _replaced(self, number: int, node: fx.Node, kernel: CudaKernel, result: int) -> Memory | None:
+        """Return the memory of an argument that a result may take, which nobody reads any more and no other pointer of the launch points to."""
+        own = (node, result) if len(kernel.outputs) > 1 else node
+        if not self.small:
+            return None
+        for t in (t for t, i in sorted(kernel.generated.replaces) if i == result):
+            root, form = self.placed.of.get(key(node.args[kernel.operands[t]]), (None, None))
+            memory = self._memory.get(root)
+            if form is None or not isinstance(memory, Memory) or self._last[root] > number or form.storage_offset():
+                continue
+            roots = [self.placed.of.get(key(node.args[source]), (None,))[0] for source in kernel.operands]
+            taken = [self._memory.get((node, i) if len(kernel.outputs) > 1 else node) for i in range(result)]
+            if roots.count(root) == 1 and memory not in taken and memory not in self._given_up and self._bytes(root) == self._bytes(own):
+                self.said.append(dependent.Part(kernel.__name__, replaces=True))
+                return memory
+        return None
+
+    def _give_up(self, memory: Memory | None, slot: _Slot, step: _Step) -> None:
+        """Have what lay in a piece of the arena lie in the result that replaces it, if one does."""
+        if memory is None:
+            return
+        self._given_up.add(memory)
+        for one in [*self._steps, step]:
+            one.pointers = [(slot, offset) if place is memory else (place, offset) for place, offset in one.pointers]
+        self._memory = {own: slot if place is memory else place for own, place in self._memory.items()}
 
     def _taken(self, number: int, arg: Any, wanted: tuple[int, ...] | None, tight: bool) -> tuple[Memory | _Slot, int]:
         """Return where a kernel reads a source, and from which byte on."""
