@@ -11,10 +11,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
+
 from warpwright.base import Source  # noqa: E402
 from warpwright.tasks import taskfile  # noqa: E402
 from warpwright.verifier import rejections, timed, verify  # noqa: E402
 from warpwright.verifier.judge_client import Judge  # noqa: E402
+from warpwright.workers.inside import state  # noqa: E402
 from warpwright.workers.inside.construction import Program  # noqa: E402
 from warpwright.workers.inside.runner import Runner  # noqa: E402
 from warpwright.workers.inside.state import restored  # noqa: E402
@@ -236,6 +239,31 @@ def test_what_a_module_keeps_of_what_it_is_given_is_its_own(tmp_path: Path, monk
             assert model.sum.tolist() == [1, 1, 1]
             model.sum += 1
         assert program.loaded["sum"].tolist() == [1, 1, 1]
+
+
+class _Largest(TorchDispatchMode):
+    """Notes the most bytes that are compared at once."""
+
+    bytes = 0
+
+    def __torch_dispatch__(self, function: Any, types: Any, arguments: Any = (), keywords: Any = None) -> Any:
+        if function is torch.ops.aten.equal.default:
+            self.bytes = max(self.bytes, arguments[0].nbytes)
+        return function(*arguments, **(keywords or {}))
+
+
+def test_large_tensors_are_compared_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state, "PIECE", 64)
+    own = torch.nn.Module()
+    kept = torch.arange(1000.0)
+    for at in (None, 0, 17, 999):
+        changed = kept.clone()
+        changed[[] if at is None else at] = -1.0
+        own.register_buffer("table", changed)
+        with _Largest() as largest:
+            assert restored(own, {"table": kept})
+        assert torch.equal(own.table, kept)
+        assert largest.bytes == 64 and own.table._version == (1 if at is None else 2)
 
 
 def module() -> torch.nn.Module:

@@ -38,6 +38,7 @@ class BrokenDevice:
     limits = SimpleNamespace(build_seconds=1.0)
 
     def __init__(self, found: dict[str, list[str]] | None = None) -> None:
+        self.loaded: dict[str, Any] = {}
         runner = Runner.__new__(Runner)
         runner.synchronize, runner.device = asserted, "cuda:0"
         runner.watch = SimpleNamespace(report=lambda: found or {})  # type: ignore[assignment]

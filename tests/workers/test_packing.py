@@ -9,6 +9,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
+
 from warpwright.errors import WorkerProtocol  # noqa: E402
 from warpwright.workers.tensors import exchange, packing  # noqa: E402
 
@@ -38,6 +40,47 @@ def test_tensors_come_out_as_they_went_in() -> None:
                            torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor.nan_to_num(9))  # fmt: skip
         assert tensor.numel() < 2 or taken[name].stride() == tensor.stride()
     assert str(taken["nan"][1]) == "tensor(-0.)"
+
+
+def copies_to_the_device(action: Any) -> int:
+    """Return how often tensors go from one device to another in an action: on a CPU, how often that is asked for."""
+
+    class Counting(TorchDispatchMode):
+        count = 0
+
+        def __torch_dispatch__(self, function: Any, types: Any, arguments: Any = (), keywords: Any = None) -> Any:
+            self.count += function is torch.ops.aten._to_copy.default
+            return function(*arguments, **(keywords or {}))
+
+    with Counting() as mode:
+        action()
+    return mode.count
+
+
+def test_small_tensors_go_to_another_device_as_one() -> None:
+    state = {name: tensor.resolve_conj() for name, tensor in STATE.items()}
+    there = packing.moved(state, "meta")
+    assert all((there[name].shape, there[name].dtype, there[name].device.type) == (one.shape, one.dtype, "meta") for name, one in state.items())
+    assert copies_to_the_device(lambda: packing.moved(state, "meta")) == 1
+    assert packing.moved({}, "cpu") == {}
+
+
+def test_a_state_arrives_as_it_was_and_in_memory_of_its_own(tmp_path: Path) -> None:
+    shelf = exchange.Shelf(str(tmp_path))
+    state = {name: tensor.resolve_conj() for name, tensor in STATE.items()}
+    copies = packing.inlined(state)
+    assert list(copies) == list(state)
+    places = {tensor.untyped_storage().data_ptr() for tensor in state.values()} - {0}
+    assert not places & {tensor.untyped_storage().data_ptr() for tensor in copies.values()}
+    items = {name: shelf.put(tensor, "state") for name, tensor in copies.items()}
+    assert {"data" in item for item in items.values()} == {True, False}
+    arrived = packing.taken(items, "cpu")
+    assert list(arrived) == list(state)
+    for name, tensor in state.items():
+        assert torch.equal(exchange.flat_bytes(arrived[name].contiguous()), exchange.flat_bytes(tensor.contiguous())), name
+        assert arrived[name].dtype is tensor.dtype and (tensor.numel() < 2 or arrived[name].stride() == tensor.stride())
+    storages = [tensor.untyped_storage().data_ptr() for tensor in arrived.values() if tensor.numel()]
+    assert len(set(storages)) == len(storages)
 
 
 def test_no_tensors_are_none() -> None:

@@ -191,8 +191,8 @@ class JudgeWorker:
             del self.states[old]
         if which not in self.states:
             owner = f"state{which}"
-            state = self._original.state(which)  # copies: who takes them could write to what lies there, and the original is given this state too
-            self.states[which] = {name: self.shelf.put(tensor.clone(), owner) for name, tensor in state.items()}
+            copies = packing.inlined(self._original.state(which))  # who takes them could write to what lies there: the original is given it too
+            self.states[which] = {name: self.shelf.put(tensor, owner) for name, tensor in copies.items()}
         return {"state": self.states[which]}
 
     def settle(self, which: int, case: dict[str, Any]) -> dict[str, Any]:

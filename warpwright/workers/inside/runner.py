@@ -189,7 +189,7 @@ class Runner:
     def load_state(self, entry: str, state: dict[str, Any]) -> dict[str, Any]:
         """Load parameters and buffers by name with `load_state_dict`, strictly."""
         program = self.programs[entry]
-        tensors = {name: exchange.take(item, self.device) for name, item in state.items()}
+        tensors = packing.taken(state, self.device)
         if program.module is None:
             return {"mismatch": f"the entry is no torch.nn.Module, and the original has {len(tensors)} parameters"} if tensors else {}
         if program.stateful:
@@ -202,7 +202,7 @@ class Runner:
         program = self.programs[entry]
         if program.module is None:
             return {}
-        tensors = program.loaded | {name: exchange.take(item, self.device) for name, item in state.items()}
+        tensors = program.loaded | packing.taken(state, self.device)
         if restored(program.module, tensors):
             return {"places": state_places(program.module)}
         return self._loaded(program.module, {name: tensor.clone() for name, tensor in tensors.items()})  # a module may keep what it is given
@@ -224,10 +224,10 @@ class Runner:
         if module is None:
             return {}
         own = {**dict(module.named_parameters(remove_duplicate=False)), **dict(module.named_buffers(remove_duplicate=False))}
-        for name, item in state.items():
+        for name, tensor in packing.taken(state, self.device).items():
             if name not in own:
                 return {"mismatch": f"no parameter or buffer {name!r}"}
-            (own[name].data if hidden else own[name]).copy_(exchange.take(item, self.device))
+            (own[name].data if hidden else own[name]).copy_(tensor)
         refresh = getattr(module, "refresh", None)
         if hidden and callable(refresh):
             refresh()

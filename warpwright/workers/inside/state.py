@@ -31,6 +31,10 @@ def state_places(module: torch.nn.Module) -> list[list[Any]]:
     return [state_text(name, tensor) for name, tensor in state_of(module).items() if tensor.device.type == "cpu"]
 
 
+PIECE = 64 << 20
+"""Bytes that are compared at once: on a GPU that takes as many again, of the memory that the program has."""
+
+
 def restored(module: torch.nn.Module, state: Mapping[str, torch.Tensor]) -> bool:
     """Write the tensors whose bits are others than in `state` in place; False, with nothing written, where `state` is not of this module's form."""
     own = state_of(module)
@@ -48,7 +52,8 @@ def _form(tensor: torch.Tensor) -> tuple[torch.Size, torch.dtype, torch.device]:
 
 def _same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
     plain = one.detach().resolve_conj().resolve_neg()  # a buffer that a call replaced may be conjugated by a mark alone
-    return torch.equal(flat_bytes(plain.contiguous()), flat_bytes(other.contiguous()))
+    pieces = (flat_bytes(tensor.contiguous()).split(PIECE) for tensor in (plain, other))
+    return all(torch.equal(here, there) for here, there in zip(*pieces, strict=True))
 
 
 def state_of(module: torch.nn.Module, prefix: str = "") -> dict[str, torch.Tensor]:
