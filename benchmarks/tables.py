@@ -51,8 +51,12 @@ VIEWS: Mapping[str, View] = {
     "kernelbench-levels-307-again": partial(levels.view, of="draw-307-again"),
     "kernelbench-levels-523": partial(levels.view, of="draw-523"),
     "kernelbench-levels-811": partial(levels.view, of="draw-811", cut="unfinished-811"),
-    "kernelbench-levels-811-whole": partial(levels.view, of=("draw-811-second", "draw-811-third", "draw-811-again"), cut="unfinished-811-third"),
+    "kernelbench-levels-811-whole": partial(
+        levels.view, cut="unfinished-811-fourth",
+        of=("draw-811-second", "draw-811-third", "draw-811-again", "draw-811-fourth", "draw-811-restored"),
+    ),
     "whole-first": first_table.whole,
+    "whole-first-int8": partial(first_table.whole, run="int8: "),
     "whole-first-tf32": partial(first_table.whole, run="tf32: "),
     "whole-first-tf32-third": partial(first_table.whole, run="tf32 third: "),
     "whole-first-tf32-fourth": partial(first_table.whole, run="tf32 fourth: "),

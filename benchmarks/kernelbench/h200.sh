@@ -29,8 +29,8 @@
 #   lanes     the parts of LANES, those before | on the first GPU and one half of the cores, the others on the second, side by side;
 #             `first`, `second` and `third` in the place of LANES are calls of ten minutes: 30 of them decide all of the above
 #
-# Parts work in WORK (/tmp/warpwright_kernels), so that a later call on the same machine goes on; after each of them OUT has kernels.tgz, all rows and
-# logs, and archives.tgz, all archives. DRY=1: everything small on the CPU.
+# Parts work in WORK (/tmp/warpwright_kernels), so that a later call on the same machine goes on; OUT has kernels.tgz, all rows and logs, and
+# archives.tgz, all archives, after each of them and every 40 s. DRY=1: everything small on the CPU.
 set -u
 part=$1 folder=$(realpath "$2") out=$3 limit=${4:-}
 kb=$folder/KB work=${WORK:-/tmp/warpwright_kernels} seed=${SEED:-811} dry=${DRY:+--dry} device=${DRY:+cpu}
@@ -40,6 +40,7 @@ out=$(realpath "$out")
 export PYTHONPATH=$PWD:$folder/lib${PYTHONPATH:+:$PYTHONPATH}
 patience=1
 [ -z "$dry" ] || export TRITON_INTERPRET=1 patience=4 # an interpreter, on a CPU
+often=${OFTEN:-40} # seconds after which what is there is in OUT: a call may end before the part that it is at
 jobs=$(($(nproc) < 15 ? $(nproc) : 15))
 
 # limited NAME SECONDS MODULE ...: a module's output goes to WORK/NAME/log.txt; it is asked to end after so many seconds, and killed 4 s later
@@ -47,11 +48,25 @@ limited() {
     local name=$1 seconds=$2
     shift 2
     mkdir -p "$work/$name"
+    while sleep "$often"; do bring_back; done &
+    local keeper=$!
     timeout -s INT -k 4 $((seconds * patience)) python3 -u -m "$@" >>"$work/$name/log.txt" 2>&1
     local code=$?
+    kill "$keeper" 2>/dev/null
     echo "$name: exit $code, $SECONDS s, $(find "$work/$name" -name '*.jsonl' -exec cat {} + | wc -l) rows"
     bring_back
 }
+
+# whole copies of archives that are being written to
+backup='
+import pathlib, sqlite3, sys
+work, kept = map(pathlib.Path, sys.argv[1:])
+kept.mkdir(exist_ok=True)
+for file in work.rglob("*.db"):
+    copy = kept / file.relative_to(work)
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    sqlite3.connect(file).backup(sqlite3.connect(copy))
+'
 
 # whatever is there is in OUT at once: a call that is ended loses nothing but what it was at
 bring_back() {
@@ -59,7 +74,8 @@ bring_back() {
         flock 9
         tar -C "$work" --exclude='*.db*' --exclude=cache --exclude=programs --exclude='*.lock' -czf "$out/.rows" . &&
             mv "$out/.rows" "$out/kernels.tgz"
-        find "$work" -name '*.db' -printf '%P\n' | tar -C "$work" -czf "$out/.archives" -T - && mv "$out/.archives" "$out/archives.tgz"
+        python3 -c "$backup" "$work" "$out/.kept" && tar -C "$out/.kept" -czf "$out/.archives" . && mv "$out/.archives" "$out/archives.tgz"
+        rm -rf "$out/.kept"
     ) 9>"$work/.lock"
 }
 
