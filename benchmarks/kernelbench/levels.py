@@ -28,7 +28,7 @@ def view(rows: Sequence[Row], of: str | tuple[str, ...] | None = None, cut: str 
     scored = [[line for line in own if line["status"] != "unscored"] for own in levels.values()]
     means = [f"- {words}: {_over_levels([[summary.speedup(line, of) for line in own] for own in scored if own])}" for of, words in MEANS]
     means += _all_begun(lines, [row for row in rows if cut and row.get("table") == cut])
-    unscored = [f"- {line['task']}: {line['reason']}" for line in lines if line["status"] == "unscored"]
+    unscored = [f"- {line['task']}: {' '.join(line['reason'].split())}" for line in lines if line["status"] == "unscored"]
     below = [said for own in scored for line in own for said in summary.below(line)]
     more = ["Unscored:", "\n".join(unscored)] if unscored else []
     return "\n\n".join([table, "\n".join(means), f"Below 0.98 of the best baseline: {', '.join(below) or 'none'}.", *more, summary.table(lines)])
