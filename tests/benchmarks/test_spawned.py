@@ -53,7 +53,7 @@ def work(todo: Any, lines: Any, folder: Path) -> None:
 def test_others_stand_still_and_go_on(how: str, tmp_path: Path) -> None:
     seen = spawned.lines(work, ["seen", how], 2, time.monotonic() + LONG, tmp_path)
     _, count, pid = next(seen)
-    assert count == 1
+    assert count >= 1  # what other tests have left to this process is its child, too
     if how == "dies":
         until(lambda: state(pid) != "T")
         (tmp_path / "done").touch()
