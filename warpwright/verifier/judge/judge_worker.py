@@ -16,7 +16,7 @@ from warpwright.base import Case, Task, from_json
 from warpwright.errors import is_full
 from warpwright.tasks.part_modes import apart
 from warpwright.verifier.checks import INFINITE
-from warpwright.verifier.draw import MIXED, STRIDED, TAKEN, Draw, with_draw
+from warpwright.verifier.draw import LEFT_OTHERWISE, MIXED, STRIDED, TAKEN, Draw, with_draw
 from warpwright.verifier.judge import discrete, distributions
 from warpwright.verifier.judge.behaviour import Form, behaviour_of, form_of, shares
 from warpwright.verifier.judge.certificate import certify
@@ -198,10 +198,14 @@ class JudgeWorker:
         return {"state": self.states[which]}
 
     def settle(self, which: int, case: dict[str, Any]) -> dict[str, Any]:
-        """Draw a state anew, which nobody has been shipped yet, while the original is sound on a case in state 0 but not there."""
+        """Draw a state anew while the original is sound on a case in state 0 but not there. Whoever asks for it from now on is shipped the new one.
+
+        (Baselines are given the timed state while they are built, which may be before. What was shipped stays: another thread's may be reading it.)
+        """
         drawn, self.full = from_json(Case, case), False
         while self._unsound_there(drawn, which) and self._original.redrawn[which] < len(REDRAWN_STRENGTHS) - 1:
             self._original.redraw(which)
+            self.states = {old: shipped for old, shipped in self.states.items() if old != which and old < LEFT_OTHERWISE}  # others follow from it
             self.layouts.clear()
             self.judgement.forget()
         return {"redrawn": self._original.redrawn[which], "full": self.full}
