@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from corpus import task
 
 from warpwright.base import Case, to_json
 from warpwright.errors import JudgeFailed
+from warpwright.verifier.judge import distributions
 from warpwright.verifier.judge.judge_worker import JudgeWorker
 from warpwright.verifier.judge.original import reference
 from warpwright.verifier.judge.original.answers import key_of
@@ -137,3 +140,94 @@ def test_a_judge_begun_anew_keeps_nothing_of_an_earlier_secret(tmp_path: Path) -
     assert facts == fresh.open(told, "8", False)
     for name, tensor in fresh._original.state(0).items():
         assert torch.equal(tensor, again._original.state(0)[name])
+
+
+class Full:
+    """A function that runs out of memory so many times; then it is what it was."""
+
+    def __init__(self, function: Callable[..., Any], times: int) -> None:
+        self.function, self.times = function, times
+
+    def __call__(self, *given: Any) -> Any:
+        self.times -= 1
+        if self.times >= 0:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+        return self.function(*given)
+
+
+def judging_with_state(secret: str = "7") -> JudgeWorker:
+    judging = JudgeWorker({"device": "cpu", "exchange": "", "isolation": {}})
+    judging.open(to_json(task("linear_sum")), secret, False)
+    judging.trim()
+    return judging
+
+
+@pytest.mark.parametrize("place", [1, 2])
+def test_a_state_that_there_was_no_memory_for_is_not_one_that_the_original_does_not_take(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`place`: in giving it to the first of the two models, or to the second, when the first has it."""
+    judging, case = judging_with_state(), asdict(Case("nominal", 3))
+    original, copy = judging._original, distributions.copied_state
+    assert not judging.viable(case, 0)["full"]
+    given = Full(copy, 1)
+    copies = iter([copy] * (place - 1) + [given])
+    monkeypatch.setattr(distributions, "copied_state", lambda state: next(copies, copy)(state))
+    assert judging.viable(case, 1)["full"] and given.times == 0
+    original.answers.clear()
+    for which in (0, 1):  # and nothing of the state that was half given is taken for another
+        answer = original.answer(Case("nominal", 4), which)
+        assert all(leaf.original.rms <= 1e-5 * leaf.scale.rms for leaf in answer.leaves)
+    again = judging.viable(case, 1)
+    assert not again["problem"] and not again["full"] and again["params"] == case["params"]
+
+
+def test_a_case_that_there_was_no_memory_for_is_asked_about_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    neighbour, replies = Neighbour(), [{"problem": "the original raises on it", "params": {}, "seconds": 0.0, "full": True}]
+    with Judge(task("relu"), "cpu") as judge:
+        ask = judge.worker.request
+        monkeypatch.setattr(judge.worker, "request", lambda op, **named: replies.pop() if replies and op == "viable" else ask(op, **named))
+        judge.probe(neighbour)  # type: ignore[arg-type]
+        assert judge.viable(judge.warm_up, 0) and neighbour.trimmed == 1
+
+
+def test_no_state_is_drawn_anew_for_want_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    judging, case = judging_with_state(), asdict(Case("nominal", 3))
+    original = judging._original
+    before = {name: tensor.clone() for name, tensor in original.state(1).items()}
+    monkeypatch.setattr(original, "answer", Full(original.answer, 1))
+    assert judging.settle(1, case) == {"redrawn": 0, "full": True}
+    assert judging.settle(1, case) == {"redrawn": 0, "full": False}
+    assert all(torch.equal(tensor, before[name]) for name, tensor in original.state(1).items())
+
+
+def test_states_are_as_strong_where_memory_ran_out_while_opening(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asks the judge to open has others give back memory, and asks again."""
+    judging, copied = JudgeWorker({"device": "cpu", "exchange": "", "isolation": {}}), distributions.copied_state
+    for attempt in itertools.count():  # memory for so many copies of a state
+        last = Full(copied, 1)
+        copies = iter([copied] * attempt + [last])
+        monkeypatch.setattr(distributions, "copied_state", lambda state, copies=copies: next(copies, copied)(state))
+        try:
+            facts = judging.open(to_json(task("linear_sum")), "7", False)
+        except torch.OutOfMemoryError:
+            assert last.times == 0
+            continue
+        assert last.times == 1, "where it ran out, something else was taken for the reason"
+        break
+    assert attempt > 2 and facts["strength"] == 2.0 and judging._original.drawn == 0
+
+
+def test_a_mutant_that_there_was_no_memory_for_is_not_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    judging = judging_with_state()
+    original, cases = judging._original, [asdict(Case("nominal", 3))]
+    run, left = original.run_own, [3]
+
+    def runs(inputs: Any, which: int) -> Any:
+        left[0] -= 1
+        if left[0] == 0:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+        return run(inputs, which)
+
+    monkeypatch.setattr(original, "run_own", runs)
+    with pytest.raises(torch.OutOfMemoryError):
+        judging.certify(cases)
+    assert judging.certify(cases)["scored"]

@@ -6,11 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from warpwright.base import Case, to_json
+from warpwright.base import Case, Source, to_json
 from warpwright.tasks import taskfile
+from warpwright.verifier.draw import mixed
 from warpwright.verifier.judge.judge_worker import JudgeWorker
 from warpwright.verifier.judge.original.reference import Original
-from warpwright.verifier.judge_client import Judge
+from warpwright.verifier.judge_client import TIMED_STATE, Judge
+from warpwright.verifier.verify import build, verify
+from warpwright.workers.sandbox import Worker
+from warpwright.workers.tensors import packing
 
 torch = pytest.importorskip("torch")
 
@@ -73,6 +77,44 @@ def test_a_state_in_which_alone_it_is_not_sound_is_drawn_anew(which: int, tmp_pa
         drawn.add(judging.settle(which, to_json(case))["redrawn"])
         assert not judging._problem(case, which) and not torch.equal(judging._original.state(which)["weight"], judging._original.state(0)["weight"])
     assert len(drawn) > 1
+
+
+BOUNDED = TASK.replace("torch.randn(8)", "torch.linspace(-1, 1, 8)").replace("torch.tensor([3, 1, 0, 2, 7, 6, 5, 4])", "torch.arange(8)")
+BOUNDED = BOUNDED.format(check="float(self.weight.max()) < 1.1")
+INFINITE = BOUNDED.replace("assert float(self.weight.max()) < 1.1", "x = x / (self.weight.max() < 1.1)")
+"""Does not raise beyond the bound: it gives no finite numbers there."""
+
+
+@pytest.mark.parametrize("which", [1, 2])
+def test_a_state_that_is_drawn_anew_is_shipped_anew(which: int, tmp_path: Path) -> None:
+    """Baselines are given the timed state while they are built, which may be before it is asked whether the original is sound there."""
+    (tmp_path / "task.py").write_text(BOUNDED)
+    drawn, case, shipped = set(), Case("nominal", 3), (which, mixed(0, "nudge"))
+    for secret in "1234567":
+        judging = JudgeWorker({"device": "cpu", "exchange": str(tmp_path), "isolation": {}})
+        judging.open(to_json(taskfile.describe(tmp_path / "task.py")), secret, False)
+        for number in shipped:
+            judging.state(number)
+        if not judging._problem(case, 0):
+            drawn.add(judging.settle(which, to_json(case))["redrawn"])
+        for number in shipped:
+            taken = packing.taken(judging.state(number)["state"], "cpu")
+            assert all(torch.equal(tensor, taken[name]) for name, tensor in judging._original.state(number).items())
+    assert len(drawn) > 1
+
+
+def test_a_baseline_that_was_built_before_its_state_was_drawn_anew_is_right(tmp_path: Path) -> None:
+    (tmp_path / "task.py").write_text(INFINITE)
+    task, source = taskfile.describe(tmp_path / "task.py"), Source("python", (("optimized.py", INFINITE.replace("class Model", "class ModelNew")),))
+    with Judge(task, secret=0) as judge, Worker("baseline") as worker:
+        secret = 0
+        while [which for which in (0, TIMED_STATE) if not judge.viable(judge.warm_up, which)] != [TIMED_STATE]:
+            secret += 1
+            judge.begin(secret)
+        _, rejected = build(judge, worker, "original", source)
+        assert rejected is None, rejected
+        verdict = verify(judge, worker, "original", task)
+    assert verdict.ok, verdict
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ class Judge:
 
     def _ask(self, op: str, timeout: float | None = None, **fields: Any) -> dict[str, Any]:
         reply = self._request(op, timeout, fields)
-        full = told_full(str(reply.get("kind")), str(reply.get("message")))
+        full = told_full(str(reply.get("kind")), str(reply.get("message"))) or bool(reply.get("full"))
         if full and self._trims < MOST_TRIMS:  # KernelBench's L1-76: a worker held 91 of 140 GB, most of it cached
             self._trims += 1
             for worker in self._beside:

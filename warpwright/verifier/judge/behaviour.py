@@ -16,7 +16,7 @@ from warpwright.verifier.judge import counters
 from warpwright.verifier.judge.judgement import identical, near
 from warpwright.verifier.judge.original.answers import Answer, least_values, tensors_of
 from warpwright.verifier.judge.original.device_memory import Memory
-from warpwright.verifier.judge.original.on_host import is_lost
+from warpwright.verifier.judge.original.on_host import says_nothing_of_inputs
 from warpwright.verifier.judge.original.precisions import clone
 from warpwright.verifier.judge.original.reference import Original
 from warpwright.verifier.judge.readable import expect_readable, lazy_outputs
@@ -145,7 +145,7 @@ def _redraw(original: Original, case: Case) -> None:
             try:
                 _run(original, case, which)
             except Exception as error:  # whatever a program raises
-                if is_lost(error):
+                if says_nothing_of_inputs(error):
                     raise
                 break
         else:
@@ -156,7 +156,7 @@ def _redraw(original: Original, case: Case) -> None:
             try:
                 _run(original, case, 0)
             except Exception as error:  # whatever a program raises
-                if is_lost(error):
+                if says_nothing_of_inputs(error):
                     raise
                 continue
             break
@@ -175,7 +175,7 @@ def _sound_answer(original: Original, case: Case) -> Answer:
         try:
             answer = original.answer(case, 0)
         except (RuntimeError, IndexError, ValueError, TaskError) as error:
-            if strength > 1 and not is_lost(error):  # shuffled integers may be no table any more
+            if strength > 1 and not says_nothing_of_inputs(error):  # shuffled integers may be no table any more
                 continue
             raise
         if answer.settled and answer.conditioned:

@@ -26,7 +26,7 @@ from torch.utils._pytree import tree_map
 from warpwright.base import Case
 from warpwright.verifier.checks import Certificate
 from warpwright.verifier.judge.original.answers import CODED, as_tensor, leaves_of
-from warpwright.verifier.judge.original.on_host import RAISED, is_lost
+from warpwright.verifier.judge.original.on_host import RAISED, is_lost, says_nothing_of_inputs
 from warpwright.verifier.judge.original.precisions import clone
 from warpwright.verifier.judge.original.reference import Original
 
@@ -71,7 +71,7 @@ def _rejects(check: Check, original: Original, make: Callable[[Case], list[Any]]
     try:
         return bool(check(make(case), case, 0))
     except RAISED as error:
-        if is_lost(error):
+        if says_nothing_of_inputs(error):
             raise
         original.current = None
         return False

@@ -16,7 +16,7 @@ from warpwright.base import Case, Task, from_json
 from warpwright.errors import is_full
 from warpwright.tasks.part_modes import apart
 from warpwright.verifier.checks import INFINITE
-from warpwright.verifier.draw import MIXED, STRIDED, TAKEN, Draw, with_draw
+from warpwright.verifier.draw import LEFT_OTHERWISE, MIXED, STRIDED, TAKEN, Draw, with_draw
 from warpwright.verifier.judge import discrete, distributions
 from warpwright.verifier.judge.behaviour import Form, behaviour_of, form_of, shares
 from warpwright.verifier.judge.certificate import certify
@@ -103,6 +103,8 @@ class JudgeWorker:
         self.layouts: dict[Key, bool] = {}
         """Whether the original misreads inputs at other strides, by case and state."""
         self.multiplies = self.asks_host = False
+        self.full = False
+        """Whether memory ran out since it was asked for a sound answer."""
         self.form: Form = []
         """Of the original's outputs on nominal inputs."""
 
@@ -196,13 +198,22 @@ class JudgeWorker:
         return {"state": self.states[which]}
 
     def settle(self, which: int, case: dict[str, Any]) -> dict[str, Any]:
-        """Draw a state anew, which nobody has been shipped yet, while the original is sound on a case in state 0 but not there."""
-        drawn = from_json(Case, case)
-        while self._problem(drawn, which) and not self._problem(drawn, 0) and self._original.redrawn[which] < len(REDRAWN_STRENGTHS) - 1:
+        """Draw a state anew while the original is sound on a case in state 0 but not there. Whoever asks for it from now on is shipped the new one.
+
+        (Baselines are given the timed state while they are built, which may be before. What was shipped stays: another thread's may be reading it.)
+        """
+        drawn, self.full = from_json(Case, case), False
+        while self._unsound_there(drawn, which) and self._original.redrawn[which] < len(REDRAWN_STRENGTHS) - 1:
             self._original.redraw(which)
+            self.states = {old: shipped for old, shipped in self.states.items() if old != which and old < LEFT_OTHERWISE}  # others follow from it
             self.layouts.clear()
             self.judgement.forget()
-        return {"redrawn": self._original.redrawn[which]}
+        return {"redrawn": self._original.redrawn[which], "full": self.full}
+
+    def _unsound_there(self, drawn: Case, which: int) -> bool:
+        """Whether the original is sound on a case in state 0 but not in this one. Where memory ran out nobody knows."""
+        unsound = bool(self._problem(drawn, which)) and not self._problem(drawn, 0)
+        return unsound and not self.full
 
     def ship(self, case: dict[str, Any], to: int = 0) -> dict[str, Any]:
         """Ship a case's inputs. Only the latest few shipments to one that asks (`to`) stay available."""
@@ -250,11 +261,12 @@ class JudgeWorker:
     def viable(self, case: dict[str, Any], which: int, on_host: bool = False) -> dict[str, Any]:
         """Say why a hidden case cannot be used, or ""; and with which of its parameters it can: what varies is left out where it must be.
 
-        And how long that took this thread, waiting for the GPU included, but not for a core. `on_host`: the CPU is asked first.
+        And how long that took this thread, waiting for the GPU included, but not for a core. `on_host`: the CPU is asked first. "full": memory
+        ran out, which may be no fault of the case: it is asked about once more when others have given back what they only cache.
         """
         if on_host and not self.asks_host:
             self._ask_host_first()
-        drawn, began = from_json(Case, case), time.thread_time()
+        drawn, began, self.full = from_json(Case, case), time.thread_time(), False
         if drawn.name in INFINITE and self.multiplies:
             return {"problem": "infinities in sums of products mean nothing", "params": dict(drawn.params)}
         problem, draw = self._problem(drawn, which), Draw.of_case(drawn)
@@ -262,7 +274,7 @@ class JudgeWorker:
             if problem and milder != draw and not draw.fixed:
                 drawn = with_draw(drawn, milder)
                 problem = self._problem(drawn, which)
-        return {"problem": problem, "params": dict(drawn.params), "seconds": time.thread_time() - began}
+        return {"problem": problem, "params": dict(drawn.params), "seconds": time.thread_time() - began, "full": self.full}
 
     def _problem(self, drawn: Case, which: int) -> str:
         if self.asks_host and (refused := self.on_host.problem(drawn, which)):
@@ -272,6 +284,8 @@ class JudgeWorker:
         except Exception as error:  # whatever a program raises: many assert what they are given
             if is_lost(error):  # no call is answered any more
                 raise
+            if is_full(error):
+                self.full = True
             return f"the original raises on it: {str(error)[:200]}"
         if self.form and not self._of_the_same_form(answer, drawn):
             return "the original answers in another shape"
