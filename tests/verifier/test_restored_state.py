@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from warpwright.base import Source  # noqa: E402
 from warpwright.tasks import taskfile  # noqa: E402
 from warpwright.verifier import rejections, timed, verify  # noqa: E402
-from warpwright.verifier.judge_client import Judge  # noqa: E402
+from warpwright.verifier.judge_client import TIMED_STATE, Judge  # noqa: E402
 from warpwright.workers.inside import state  # noqa: E402
 from warpwright.workers.inside.construction import Program  # noqa: E402
 from warpwright.workers.inside.runner import Runner  # noqa: E402
@@ -121,6 +121,26 @@ def test_a_tensor_that_the_original_leaves_alone_is_looked_at_all_the_same(judge
             program.go()
             verdict = program.check()
             assert verdict is not None and verdict.check == "buffers"
+
+
+def test_a_state_that_was_drawn_anew_since_is_loaded(judge: Judge, worker: Worker) -> None:
+    timed.load_timed_state(judge, worker, "candidate")
+    rejections.restore_state(judge, worker, "candidate", TIMED_STATE)
+    program = timed.TimedProgram(judge, worker, "candidate")
+
+    def anew() -> int:
+        before = counted(worker)[1] if "of " in worker.log() else 0
+        program.prepare(judge.fresh(), 0.5)
+        program.go()
+        return counted(worker)[1] - before
+
+    anew()
+    assert anew() == 0
+    judge.redrawn[TIMED_STATE] = judge.redrawn.get(TIMED_STATE, 0) + 1
+    try:
+        assert anew() == 1
+    finally:
+        judge.redrawn.pop(TIMED_STATE)
 
 
 AS_LOADED = """

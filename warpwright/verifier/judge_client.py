@@ -144,6 +144,8 @@ class Judge:
         self.warm_up = Case("nominal", self._random.randrange(SEEDS))
         self._cases: tuple[Case, ...] | None = None
         self._certificate: Certificate | None = None
+        self.redrawn: dict[int, int] = {}
+        """By number of a state: how often it was drawn anew, once that is known."""
         self.dropped: dict[str, str] = {}
         """Distributions that are not used for this task, and why."""
         asked = {"task": to_json(self.task), "secret": f"{secret:x}", "host_only": False, **self._asks_host}
@@ -204,7 +206,7 @@ class Judge:
             if self.facts["state_tensors"]:  # one in which the original is not sound is drawn anew: no call would be judged in it
                 for which, case in ((1, kept[0]), (TIMED_STATE, kept[min(1, len(kept) - 1)])):
                     with self._counted(STATES):
-                        self._ask("settle", which=which, case=asdict(case))
+                        self.redrawn[which] = int(self._ask("settle", which=which, case=asdict(case))["redrawn"])
             self._cases = tuple(kept)
         return self._cases
 
@@ -256,6 +258,10 @@ class Judge:
     def shared_by_modules(self) -> set[str]:
         """Return the names of the parameters and buffers that any two of the original's modules share."""
         return set(self._ask("shared_by_modules")["names"])
+
+    def drawing_of(self, which: int) -> tuple[int, int, int]:
+        """Return what tells a state from one of the same number that was drawn otherwise."""
+        return self.secret, which, self.redrawn.get(which, 0)
 
     def state(self, which: int) -> Any:
         """Return state number `which`, for a worker's load_state or set_state."""

@@ -75,7 +75,7 @@ def load_state(judge: Judge, worker: Worker, entry: str, which: int, how: str = 
     """Load state number `which` of the original's: `how` is "load_state", or "set_state" to write it in place."""
     write_state(worker, entry, judge.state(which), how)
     if how == "load_state" and which != TAKEN:  # which is another one each time
-        worker.loaded[entry] = (judge, which)
+        worker.loaded[entry] = (judge, judge.drawing_of(which))
 
 
 def restore_state(judge: Judge, worker: Worker, entry: str, which: int, but: int | None = None) -> None:
@@ -84,7 +84,7 @@ def restore_state(judge: Judge, worker: Worker, entry: str, which: int, but: int
     What a program works out of parameters once, it would else work out in each call anew: no user's call writes to all parameters. `but`: what calls
     change is to be as this state has it, and is brought about alike.
     """
-    loaded = worker.loaded.get(entry) == (judge, which)
+    loaded = worker.loaded.get(entry) == (judge, judge.drawing_of(which))
     if not loaded:
         load_state(judge, worker, entry, which)
     other = {name: judge.state(but)[name] for name in judge.facts["mutated_state"]} if but is not None else {}

@@ -93,8 +93,8 @@ class Worker(Process):
         self.isolation: tuple[str, ...] = ()
         self.slowest_warm_up = 0.0
         """Seconds."""
-        self.loaded: dict[str, tuple[Any, int]] = {}
-        """By entry: whose state was loaded last, and its number; none after any other writing of a state."""
+        self.loaded: dict[str, tuple[Any, Any]] = {}
+        """By entry: whose state was loaded last, and which; none after any other writing of a state."""
         self.filtered = limited and limits.isolation == "auto"
         """Whether the system call filter is to be set at `lock`."""
         self.pid = int(self.guard.message(max(limits.call_seconds, START_SECONDS))["pid"])
