@@ -286,6 +286,48 @@ def test_large_tensors_are_compared_piece_by_piece(monkeypatch: pytest.MonkeyPat
         assert largest.bytes == 64 and own.table._version == (1 if at is None else 2)
 
 
+VERSIONED = """
+import torch
+
+class Model(torch.nn.Module):
+    _version = 2
+
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(4))
+        self.register_buffer("calls", torch.zeros(()))
+
+    def _load_from_state_dict(self, state, prefix, metadata, *rest):
+        if metadata.get("version") not in (1, 2):
+            raise ValueError(f"version should be set to 1 or 2 instead of {metadata.get('version')}")
+        super()._load_from_state_dict(state, prefix, metadata, *rest)
+
+    def forward(self, x):
+        self.calls += 1
+        return x * self.weight
+
+def get_inputs():
+    return [torch.randn(8, 4)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_parts_that_ask_for_the_version_of_a_state_are_loaded(tmp_path: Path) -> None:
+    """As torchvision's MNASNet does: a state without is one of before the first."""
+    (tmp_path / "task.py").write_text(VERSIONED)
+    source = Source("python", (("optimized.py", VERSIONED.replace("class Model", "class ModelNew")),))
+    with verify.Judge(taskfile.describe(tmp_path / "task.py")) as judge, Worker("candidate") as worker:
+        _, rejected = verify.build(judge, worker, "candidate", source)
+        assert rejected is None, rejected
+        program = timed.TimedProgram(judge, worker, "candidate")
+        program.prepare(judge.fresh(), 0.5)
+        program.go()
+        verdict = program.check()
+        assert verdict is not None and verdict.ok, verdict
+
+
 def module() -> torch.nn.Module:
     return torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2))
 

@@ -31,7 +31,7 @@ from warpwright.workers.inside.graphs import Graph
 from warpwright.workers.inside.integrity import Watch
 from warpwright.workers.inside.memory import cache_bytes, malloc_options, poison_cuda
 from warpwright.workers.inside.outputs import copies_of, lies, overlap, problem_of, views_of
-from warpwright.workers.inside.state import held_state, restored, set_mode, state_of, state_places
+from warpwright.workers.inside.state import held_state, restored, set_mode, state_of, state_places, versioned
 from warpwright.workers.tensors import exchange, packing, variants
 from warpwright.workers.tensors.answer import KEPT, describer, worked_out
 
@@ -210,7 +210,7 @@ class Runner:
     @staticmethod
     def _loaded(module: torch.nn.Module, tensors: dict[str, torch.Tensor]) -> dict[str, Any]:
         try:
-            module.load_state_dict(tensors, strict=True)
+            module.load_state_dict(versioned(module, tensors), strict=True)
         except RuntimeError as error:
             return {"mismatch": str(error)[-2000:]}
         return {"places": state_places(module)}

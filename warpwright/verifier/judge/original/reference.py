@@ -27,6 +27,7 @@ from warpwright.verifier.judge.original.exchanging import exchange_two
 from warpwright.verifier.judge.original.held import Held, HeldStates
 from warpwright.verifier.judge.original.precisions import Widening, clone, own_precision, widen
 from warpwright.verifier.judge.original.products import WideProducts
+from warpwright.workers.inside.state import versioned
 from warpwright.workers.tensors import variants
 from warpwright.workers.tensors.objects import kinds_of
 
@@ -49,7 +50,7 @@ HELD_SHARE = 8
 
 def load(model: torch.nn.Module, state: Mapping[str, torch.Tensor], extra: Mapping[str, torch.Tensor]) -> None:
     """Give a model a state, and these values to the buffers that its state leaves out. It may keep what it is given: that is a copy."""
-    model.load_state_dict(distributions.copied_state(state))
+    model.load_state_dict(versioned(model, distributions.copied_state(state)))
     for name, buffer in model.named_buffers():
         if name in extra:
             buffer.copy_(extra[name])
