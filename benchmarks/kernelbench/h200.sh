@@ -29,7 +29,8 @@
 #   lanes     the parts of LANES, those before | on the first GPU and one half of the cores, the others on the second, side by side;
 #             `first`, `second` and `third` in the place of LANES are calls of ten minutes: 30 of them decide all of the above
 #
-# Parts work in WORK (/tmp/warpwright_kernels), so that a later call on the same machine goes on; OUT has kernels.tgz, all rows and logs, and
+# Verdicts work on VERDICT_JOBS tasks (6) at once, as far as their memory at most, added up, is PROMISED times (1) a GPU's: nine by 1.6 were no quicker
+# and filled it. Parts work in WORK (/tmp/warpwright_kernels), so that a later call on the same machine goes on; OUT has kernels.tgz, all rows and logs, and
 # archives.tgz, all archives, after each of them and every 40 s. DRY=1: everything small on the CPU.
 set -u
 part=$1 folder=$(realpath "$2") out=$3 limit=${4:-}
