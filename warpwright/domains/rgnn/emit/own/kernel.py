@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,13 @@ Launch = Callable[..., None]
 
 
 Loaded = TypeVar("Loaded")
+
+_CHECKS = itertools.count()
+
+
+def numbers_of_a_check() -> torch.Generator:
+    """Return numbers that no check of this process had before: memory that is given again may hold the last check's results."""
+    return torch.Generator().manual_seed(next(_CHECKS))
 
 
 @dataclass(frozen=True)

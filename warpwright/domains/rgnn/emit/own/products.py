@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import torch
 
-from warpwright.domains.rgnn.emit.own.kernel import Launch, Own, dense
+from warpwright.domains.rgnn.emit.own.kernel import Launch, Own, dense, numbers_of_a_check
 from warpwright.domains.rgnn.emit.own.kinds import STRUCT, Kinds
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.lattice import Domain
@@ -143,7 +143,7 @@ def blocks(index: Index, each: int) -> torch.Tensor:
 
 def right_on(launch: Launch, device: torch.device) -> bool:
     """Are the results of a small example right? One relation has no pairs, and one has two blocks, of which one takes two steps."""
-    random = torch.Generator().manual_seed(0)
+    random = numbers_of_a_check()
     nodes, edges, relations = 150, 220, 3
     kind = 2 * (torch.arange(edges) % 10 == 0)
     source, target = (torch.randint(nodes, (edges,), generator=random) for _ in range(2))
@@ -164,7 +164,7 @@ def right_on(launch: Launch, device: torch.device) -> bool:
 
 def right_of_rows(launch: Launch, device: torch.device) -> bool:
     """Are the results of a small example of rows right? Two types lie apart, and a relation's block takes two steps."""
-    random, counts = torch.Generator().manual_seed(1), (90, 30)
+    random, counts = numbers_of_a_check(), (90, 30)
     kind = torch.arange(200) % 3
     source = torch.where(kind == 1, 90 + torch.randint(30, (200,), generator=random), torch.randint(90, (200,), generator=random))
     index = Index(source.to(device), torch.zeros(200, dtype=torch.long, device=device), kind.to(device), 120, 120, 4)
