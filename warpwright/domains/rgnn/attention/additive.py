@@ -22,7 +22,7 @@ import torch
 from warpwright.domains.rgnn.attention.kernels import SHARED_TEXT, SPANS, THREADS, WIDEST, example, spans
 from warpwright.domains.rgnn.attention.layer import Run, gradients, one, run, wanted
 from warpwright.domains.rgnn.emit.aside import beside
-from warpwright.domains.rgnn.emit.own.kernel import Launch, Own, dense, loaded_together, unless_ordered, with_the_others
+from warpwright.domains.rgnn.emit.own.kernel import Launch, Own, dense, loaded_together, numbers_of_a_check, unless_ordered, with_the_others
 from warpwright.domains.rgnn.emit.own.products import Side
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.ir import Builder, Program
@@ -216,7 +216,7 @@ def right_on(launch: Launches, device: torch.device) -> bool:
 
 def _right_on(launch: Launches, device: torch.device, longest: int) -> bool:
     """The same with chunks of at most so many edges. A node is cut, its last span and others are shorter than those beside them; one has no edges."""
-    random, slope = torch.Generator().manual_seed(0), 0.2
+    random, slope = numbers_of_a_check(), 0.2
     index = example(random, device, longest, 150)
     nodes, relations = index.rows[Domain.NODE], index.relations
     x, gradient = (torch.randn(nodes, WIDEST, generator=random).to(device) for _ in range(2))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import torch
 
-from warpwright.domains.rgnn.emit.own.kernel import Launch, Own, dense, loaded_together, unless_ordered, with_the_others
+from warpwright.domains.rgnn.emit.own.kernel import Launch, Own, dense, loaded_together, numbers_of_a_check, unless_ordered, with_the_others
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.sorting.counting import LONGEST, SHORT
@@ -156,7 +156,7 @@ def example(random: torch.Generator, device: torch.device, longest: int, hub: in
 
 def _right_on(launch: Launches, device: torch.device, longest: int) -> bool:
     """The same with chunks of at most so many edges. A node is cut in three or more, and one has no edges."""
-    random = torch.Generator().manual_seed(0)
+    random = numbers_of_a_check()
     index = example(random, device, longest, 2 * LONGEST + 20)
     nodes = index.rows[Domain.NODE]
     pairs = index.rows[Domain.PAIR_SRC]
