@@ -49,7 +49,7 @@ limited() {
     local name=$1 seconds=$2
     shift 2
     mkdir -p "$work/$name"
-    while sleep "$often"; do bring_back; done &
+    while sleep "$often"; do bring_back; done </dev/null >/dev/null 2>&1 & # its last sleep outlives it, and would keep who reads this script's output
     local keeper=$!
     timeout -s INT -k 4 $((seconds * patience)) python3 -u -m "$@" >>"$work/$name/log.txt" 2>&1
     local code=$?

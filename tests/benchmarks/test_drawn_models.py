@@ -1,5 +1,6 @@
 """What was drawn by seeds, and the rules that make models of it at the size they are used at."""
 
+import itertools
 from collections import Counter
 
 import pytest
@@ -17,7 +18,8 @@ def test_half_of_each_kind_is_put_aside():
 
 
 def test_no_model_is_drawn_twice():
-    assert not set(drawn_models.drawn(10)) & set(drawn_models.drawn(12))
+    for one, other in itertools.combinations(drawn_models.SEEDS, 2):
+        assert not set(drawn_models.drawn(one)) & set(drawn_models.drawn(other))
 
 
 def test_a_run_that_ends_early_has_both_halves_of_each_kind():

@@ -87,7 +87,9 @@ def restore_state(judge: Judge, worker: Worker, entry: str, which: int, but: int
     loaded = worker.loaded.get(entry) == (judge, judge.drawing_of(which))
     if not loaded:
         load_state(judge, worker, entry, which)
-    other = {name: judge.state(but)[name] for name in judge.facts["mutated_state"]} if but is not None else {}
+    names = judge.facts["mutated_state"] if but is not None else ()
+    shipped = judge.state(but) if but is not None else {}
+    other = {name: shipped[name] for name in names}
     if loaded or other:
         _written(worker, good(worker.with_tensors("restore_state", worker.limits.build_seconds, entry=entry, state=other), "state_names"))
 
