@@ -16,7 +16,7 @@
 //   2 steps of those squares), and a step has a third of the instructions (340 for 1,000: no division by row, sums by line instead of by warp). 64
 //   registers, 40 bytes of stack, none of it in a walk. KernelBench's 3:3, seventeen such layers, took
 //   1.23 ms since (7.9 before; 5 to 8 us a look and 1.08 to 1.15 ms predicted), and 2.5 with the judge's weights: they are normal, not uniform, and then
-//   108 to 243 of 1,024 of k are needed to clear a strip, not 25 to 75 (by count on a CPU), so that most squares were walked all the same. LOOKED_AT is
+//   96 to 243 of 1,024 of k are needed to clear a strip, not 25 to 75 (by count on a CPU), so that most squares were walked all the same. LOOKED_AT is
 //   512 since, for 128.
 
 constexpr int SKEW = 19;  // places that one row of squares or strips moves along: suspects below one another, or along a diagonal, go to many blocks
