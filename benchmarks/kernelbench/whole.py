@@ -30,8 +30,8 @@ from benchmarks.kernelbench.run import _pair, levels_in_turn
 from warpwright import bench
 
 VERDICT_LAST, FIRST_LAST = 45.0, 15.0
-"""Seconds before the end of a part after which it begins no task (of verdicts, unless --last says otherwise): most take less. (A verdict takes 30 to 65 s beside five others on an H200, first
-programs 3 to 25.)"""
+"""Seconds before the end of a part after which it begins no task (of verdicts, unless --last says otherwise): most take less. (A verdict takes 30 to
+65 s beside five others on an H200, first programs 3 to 25.)"""
 
 DRY = ["--gpus", "0", "--scale", "0.001", "--baselines", "eager", "--budget", "60s,1 proposals", "--last", "0"]
 """What makes a run of verdicts one on the CPU; what is said twice counts the second time."""
