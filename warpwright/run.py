@@ -19,7 +19,8 @@ from warpwright.base import WARM_UP_SECONDS, Budget, Options, Precision, Record,
 from warpwright.deadline import Deadline, out_of_time
 from warpwright.errors import OutOfTime, UsageError
 from warpwright.loop import Course, Outcome, ablate, live, optimize
-from warpwright.search import MODEL_SEARCHES
+from warpwright.search import MODEL_SEARCHES, by_name
+from warpwright.search.taught import beginning_with
 from warpwright.space import Evaluator, Measuring, Space, Tell, silent
 from warpwright.timing import counters, facts, measure
 from warpwright.timing.device_lock import DeviceLock
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 WORTHWHILE = 1.02
 """A candidate that gains surely less than 2 % on the best baseline is timed no longer."""
+
+DEFAULT_SEARCH = "ladder"
 
 OnRecord = Callable[[Record], None]
 
@@ -49,7 +52,7 @@ class Settings:
     """What decides a task's outcome, besides the task and the machine."""
 
     device: str = "cpu"
-    search: str = "ladder"
+    search: str = DEFAULT_SEARCH
     budget: str = "60s"
     """As on the command line: for one task."""
     baselines: tuple[str, ...] = ()
@@ -168,7 +171,7 @@ def run_task(task: Task, settings: Settings, archive: Archive, conduct: Conduct 
                 now_doing("reading the program")
                 space = open_space(task, settings.device)
                 run = replace(run, limited=space.limited, note=space.note)
-                search = model_search(settings, archive) if settings.search in MODEL_SEARCHES else settings.search
+                search = _search(task, settings, archive, evaluator)
                 outcome = optimize(
                     task, space, evaluator, search, limited, archive, Course(on_record, conduct.should_stop, settings.seed, deadline=plan)
                 )
@@ -196,6 +199,15 @@ def _ablate(
     for ablation in ablate(outcome.best, space, evaluator, archive, seconds, outcome.records):
         if on_record is not None:
             on_record(ablation.without)
+
+
+def _search(task: Task, settings: Settings, archive: Archive, evaluator: Evaluator) -> Any:
+    """Return the search of the settings, or its name. The default one begins with what the archive holds of the same program elsewhere; others are
+    taken at their word, for they are compared with one another."""
+    if settings.search in MODEL_SEARCHES:
+        return model_search(settings, archive)
+    taught = archive.taught(task, evaluator.device, evaluator.versions) if settings.search == DEFAULT_SEARCH else []
+    return beginning_with(taught, by_name(settings.search), settings.search) if taught else settings.search
 
 
 def model_search(settings: Settings, archive: Archive) -> ModelSearch | PolicySearch | Ppo | Trees:
