@@ -150,6 +150,7 @@ def run_task(task: Task, settings: Settings, archive: Archive, conduct: Conduct 
     """
     deadline, on_record = conduct.deadline, conduct.on_record
     budget = Budget.parse(settings.budget)
+    _expect_model(settings)
     ablation_share = 0.0 if budget.until_faster else conduct.ablation_share
     kept = ablation_share * budget.seconds if budget.seconds is not None else None
     limited = replace(budget, seconds=budget.seconds - kept) if budget.seconds is not None and kept is not None else budget
@@ -210,9 +211,22 @@ def _search(task: Task, settings: Settings, archive: Archive, evaluator: Evaluat
     return beginning_with(taught, by_name(settings.search), settings.search) if taught else settings.search
 
 
+def _expect_model(settings: Settings) -> None:
+    """Raise UsageError where the search's model is missing, before anything is made for it."""
+    if settings.search == "trees":
+        if not settings.model:
+            raise UsageError("expected the file of a learned cost model, saw none", "warpwright train --trees ROWS --out FILE, then --model FILE")
+        from warpwright.search.trees import Trees
+
+        Trees.load(Path(settings.model))
+    if settings.search in ("fsr", "islands") and not settings.model:
+        raise UsageError(f"expected a model for --search {settings.search}, saw none", "give --model openai:URL,MODEL, hf:FOLDER or replay:FILE")
+
+
 def model_search(settings: Settings, archive: Archive) -> ModelSearch | PolicySearch | Ppo | Trees:
     """Return the search that asks the model of the settings, or learns one. A language model's questions and answers are logged beside the archive,
     and none is asked again."""
+    _expect_model(settings)
     if settings.search == "ppo":
         from warpwright.sass.agents import ppo
 
@@ -220,8 +234,6 @@ def model_search(settings: Settings, archive: Archive) -> ModelSearch | PolicySe
     if settings.search == "trees":
         from warpwright.search.trees import Trees
 
-        if not settings.model:
-            raise UsageError("expected the file of a learned cost model, saw none", "warpwright train --trees ROWS --out FILE, then --model FILE")
         return Trees.load(Path(settings.model))
     from warpwright.llm.local import Local
     from warpwright.llm.opening import open_chat  # here: a search of ours needs none of them
@@ -231,8 +243,6 @@ def model_search(settings: Settings, archive: Archive) -> ModelSearch | PolicySe
 
     if settings.search == "policy":
         return PolicySearch(Policy.load(Path(settings.model) if settings.model else SHIPPED))
-    if not settings.model:
-        raise UsageError(f"expected a model for --search {settings.search}, saw none", "give --model openai:URL,MODEL, hf:FOLDER or replay:FILE")
     log = archive.path.with_name(f"{archive.path.stem}.chat.jsonl")
     on_cpu = target_of(settings.device) == "cpu"
     words = "a CPU: the text is translated to loops over threads" if on_cpu else facts.machine_name("cuda:0")
