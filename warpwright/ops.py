@@ -122,7 +122,7 @@ def matmul_fp32(a: torch.Tensor, b: torch.Tensor | Prepared) -> torch.Tensor:
     try:
         if _is_small(a, right):
             return torch.mm(a, right)
-    except (RuntimeError, AttributeError):  # other shapes, dtypes, devices or no tensors, which the checks below put into words; or no memory, as there
+    except (RuntimeError, AttributeError):  # what is no such product, which the checks below put into words; or no memory, as there
         pass
     _check("a", a)
     _check("b", right)

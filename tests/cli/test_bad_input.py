@@ -90,7 +90,8 @@ def test_json_that_is_nested_too_deeply(name: str, refused: Callable[..., str]) 
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_read(words: tuple[str, ...], said: str, refused: Callable[..., str]) -> None:
-    Path("task.py").write_text("raise SystemExit('the task was read')\nclass Model: pass\ndef get_inputs(): return []\ndef get_init_inputs(): return []\n")
+    defined = "class Model: pass\ndef get_inputs(): return []\ndef get_init_inputs(): return []\n"
+    Path("task.py").write_text(f"raise SystemExit('the task was run')\n{defined}")
     assert said in refused("optimize", "task.py", "--target", "cpu", "--budget", "60s", *words)
 
 
