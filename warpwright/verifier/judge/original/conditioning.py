@@ -61,8 +61,8 @@ SENSITIVE = 1e-2
 """Share of an output's RMS: what moves further is as little known there as a whole answer that is not `conditioned`."""
 
 AMPLIFIED = 8.0
-"""Or by so many times what the inputs moved by: of float32 that is 4e-6 and never decides. Four ulp of bfloat16 are 3 %, so that by SENSITIVE alone all
-elements of an ordinary network were sensitive, and results 5 % too large passed beside an original that errs by 0.8 %."""
+"""Or by so many times what the inputs moved by: of float32 that is 4e-6 and never decides. Four ulp of bfloat16 are 3 %, so that by SENSITIVE alone
+all elements of an ordinary network were sensitive, and results 5 % too large passed beside an original that errs by 0.8 %."""
 
 OUTLIER = 6.0
 """Or so many times the RMS of all moves, which at most one element in 36 can; of evenly conditioned ones the largest moves by three times that."""
