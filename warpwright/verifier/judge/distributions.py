@@ -113,7 +113,10 @@ def _one_in_each(tensor: torch.Tensor) -> torch.Tensor:
 def _denormal(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Values of all sizes below the smallest normal number. They come in float32 or float64."""
     largest = float(tensor.abs().max())
-    return (tensor.double() * (0.9 * torch.finfo(tensor.dtype).tiny / largest)).to(tensor.dtype) if 0 < largest < math.inf else tensor
+    if not 0 < largest < math.inf:
+        return tensor
+    share = 0.9 * torch.finfo(tensor.dtype).tiny / largest
+    return _by_pieces(lambda piece: (piece.double() * share).to(piece.dtype), tensor)
 
 
 def _edited(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -149,19 +152,35 @@ LOWER = {2: (torch.float8_e4m3fn, torch.float8_e5m2), 4: (torch.float16, torch.b
 
 def _alike(tensor: torch.Tensor) -> torch.Tensor:
     """Other values that are the same ones in a lower precision: a mark made of rounded values does not see it."""
-    if tensor.dtype not in ALIKE_BITS:
-        return tensor
+    return _by_pieces(_alike_piece, tensor) if tensor.dtype in ALIKE_BITS else tensor
+
+
+def _alike_piece(tensor: torch.Tensor) -> torch.Tensor:
     moved = _flipped(tensor, ALIKE_BITS[tensor.dtype])
     for lower in LOWER[tensor.dtype.itemsize]:  # halves round to even, so that a few values do not stay what they were
         moved = torch.where(moved.to(lower).to(tensor.dtype) == tensor.to(lower).to(tensor.dtype), moved, tensor)
-    return torch.empty_like(tensor).copy_(moved)
+    return moved
+
+
+PIECE = 1 << 26
+"""Elements that are changed at once, each by itself: what stands between would take several times the memory of an input of gigabytes."""
+
+
+def _by_pieces(change: Callable[[torch.Tensor], torch.Tensor], tensor: torch.Tensor) -> torch.Tensor:
+    """Return a change of each element by itself, laid out as the tensor is."""
+    if not tensor.is_contiguous():
+        return torch.empty_like(tensor).copy_(change(tensor))
+    changed = torch.empty_like(tensor)
+    for piece, out in zip(tensor.view(-1).split(PIECE), changed.view(-1).split(PIECE), strict=True):
+        out.copy_(change(piece))
+    return changed
 
 
 def _flipped(tensor: torch.Tensor, bit: int) -> torch.Tensor:
     """Return a tensor of 2, 4 or 8 bytes an element with one bit of each finite value but zero turned over, as it stands in memory otherwise."""
     words = tensor.contiguous().view({2: torch.int16, 4: torch.int32, 8: torch.int64}[tensor.element_size()])
     flipped = (words ^ (1 << bit)).view(tensor.dtype)
-    return torch.empty_like(tensor).copy_(torch.where(tensor.isfinite() & (tensor != 0), flipped, tensor))
+    return laid_out_as(tensor, torch.where(tensor.isfinite() & (tensor != 0), flipped, tensor))
 
 
 def _smooth(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -319,8 +338,8 @@ def perturb(inputs: Any, seed: int) -> Any:
         if not _is_real(value):
             return value
         generator = torch.Generator(value.device).manual_seed(seed)
-        eps = torch.finfo(value.dtype).eps
-        return value * (1 + eps * (torch.rand(value.shape, generator=generator, device=value.device).to(value.dtype) * 2 - 1))
+        drawn = torch.rand(value.shape, generator=generator, device=value.device).to(value.dtype)
+        return value * drawn.mul_(2).sub_(1).mul_(torch.finfo(value.dtype).eps).add_(1)  # in place: inputs may be gigabytes
 
     return tree_map(change, inputs)
 
@@ -338,7 +357,7 @@ def move(inputs: Any, ulps: float, seed: int | None = None) -> Any:
             return value * (1 + step)
         generator = torch.Generator(value.device).manual_seed(seed)
         up = torch.randint(2, value.shape, generator=generator, device=value.device).to(torch.bool)
-        return torch.where(up, value * (1 + step), value * (1 - step))
+        return torch.where(up, value.new_tensor(1 + step), value.new_tensor(1 - step)).mul_(value)
 
     return tree_map(change, inputs)
 
