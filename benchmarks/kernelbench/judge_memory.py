@@ -31,7 +31,7 @@ from warpwright.base import Case, Task, from_json, to_json
 from warpwright.run import Settings
 from warpwright.tasks import footprint
 from warpwright.tasks.mode import Mode
-from warpwright.verifier.judge import distributions, judge_worker, parts
+from warpwright.verifier.judge import distributions, judge_worker, oracle, parts
 from warpwright.verifier.judge.original import held, reference
 from warpwright.verifier.judge.original.answers import leaves_of
 from warpwright.verifier.judge_client import TIMED_STATE, cases
@@ -137,6 +137,7 @@ def _scaled(ratio: float) -> list[Any]:
         mock.patch.object(distributions, "PIECE", 1 << 13),
         mock.patch.object(held.Held, "__init__", lambda self, budget: of_cpu(self, 0)),
         mock.patch.object(parts, "SQUARED", 0),
+        mock.patch.dict(oracle.CHUNKS, {"cpu": 1 << 13}),
     ]
 
 

@@ -400,7 +400,12 @@ def test_a_program_gives_back_what_its_audit_held_before_it_is_timed(ready: bool
     done: list[str] = []
     worker = SimpleNamespace(release_memory=lambda: done.append("released"), stopped=nullcontext)
     trusted = SimpleNamespace(ready=ready, complete=True)
-    evaluator = SimpleNamespace(_trusted=trusted, _ready=lambda: done.append("built") or trusted)
+
+    def built() -> SimpleNamespace:
+        done.append("built")
+        return trusted
+
+    evaluator = SimpleNamespace(_trusted=trusted, _ready=built)
     assert LocalEvaluator._ready_beside(evaluator, worker)  # type: ignore[arg-type]
     assert done == (["released"] if ready else ["released", "built"])
 
