@@ -57,7 +57,7 @@ class Ledger(Mode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         for leaf in tree_leaves(result):
-            if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided:
+            if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided and not leaf.is_meta:
                 storage = leaf.untyped_storage()
                 if (key := storage._cdata) not in self.alive:
                     self.alive[key] = storage.nbytes()
