@@ -8,6 +8,7 @@ bfloat16. The order spreads kinds and halves, so that a run that ends early has 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from typing import Any
@@ -18,12 +19,11 @@ from benchmarks.models import draw
 from benchmarks.models.small_configs import NotMade
 
 Maker = Callable[[], tuple[torch.nn.Module, dict[str, Any] | tuple[Any, ...]]]
-SEED = 12
 
 
-def _models_in_turn() -> list[tuple[str, str, bool]]:
-    """Return kind and name of each model, and whether it is in bfloat16 first: in turn one of each kind and half."""
-    lines = [line.split() for line in draw.list_of(SEED).read_text().splitlines() if not line.startswith("#")]
+def _models_in_turn(seed: int) -> list[tuple[str, str, bool]]:
+    """Return kind and name of each model of a draw, and whether it is in bfloat16 first: in turn one of each kind and half."""
+    lines = [line.split() for line in draw.list_of(seed).read_text().splitlines() if not line.startswith("#")]
     groups: dict[tuple[str, str], list[str]] = {}
     for half, kind, name in lines:
         groups.setdefault((kind, half), []).append(name)
@@ -32,10 +32,10 @@ def _models_in_turn() -> list[tuple[str, str, bool]]:
     return [(kind, name, bool(number % 2)) for number, kind, name in spread if name is not None]
 
 
-def _maker(kind: str, name: str, half_precision: bool) -> Maker:
+def _maker(kind: str, name: str, half_precision: bool, or_small: bool) -> Maker:
     def make() -> tuple[torch.nn.Module, dict[str, Any] | tuple[Any, ...]]:
         try:
-            model, inputs = draw.make(kind, name, real=True)
+            model, inputs = _made(kind, name, or_small)
         except Exception as error:  # of the library, as where another version has no such model
             raise NotMade(f"{type(error).__name__}: {str(error)[:200]}") from error
         if half_precision:
@@ -46,13 +46,24 @@ def _maker(kind: str, name: str, half_precision: bool) -> Maker:
     return make
 
 
-def _models() -> Iterator[tuple[str, Maker]]:
-    every = _models_in_turn()
+def _made(kind: str, name: str, or_small: bool) -> draw.Made:
+    try:
+        return draw.make(kind, name, real=True)
+    except Exception as error:  # of the library, of whatever kind
+        if not or_small:
+            raise
+        print(f"{name} is small: {type(error).__name__}: {str(error)[:200]}", file=sys.stderr)
+        return draw.make(kind, name)
+
+
+def of_draw(seed: int, or_small: bool = False) -> Iterator[tuple[str, Maker]]:
+    """Yield name and maker of each model of a draw in each of its precisions; with `or_small` small ones of those that cannot be made otherwise."""
+    every = _models_in_turn(seed)
     for kind, name, narrow in every:
-        yield (f"{name}_bf16" if narrow else name), _maker(kind, name, narrow)
+        yield (f"{name}_bf16" if narrow else name), _maker(kind, name, narrow, or_small)
     for kind, name, narrow in every:
         if narrow:
-            yield name, _maker(kind, name, False)
+            yield name, _maker(kind, name, False, or_small)
 
 
-MODELS = dict(_models())
+MODELS = dict(of_draw(12))

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from benchmarks import drawn_models
-from benchmarks.models import geometric, gpu_rows, ninth, real_sizes
+from benchmarks.models import draw, geometric, gpu_rows, ninth, real_sizes, tenth
 from benchmarks.models.small_configs import NotMade
 
 
@@ -73,3 +73,26 @@ def test_a_model_that_was_not_begun_is_a_row_too():
     row = {"table": "third_party", "model": "DiaModel", "verdict": "", "reason": "not begun: no time was left"}
     (found,) = gpu_rows.page_rows([row], "gpu")
     assert (found["verdict"], found["why"]) == ("not begun", row["reason"])
+
+
+def test_the_newest_draw_comes_first_each_model_once():
+    first = [name.removesuffix("_bf16") for name in list(tenth.MODELS)[:20]]
+    assert sorted(first) == sorted(drawn_models.drawn(15))
+    assert set(drawn_models.drawn(14)) <= {name.removesuffix("_bf16") for name in list(tenth.MODELS)[20:]}
+
+
+@pytest.mark.parametrize("seed", [15, 14])
+def test_a_model_that_has_no_real_size_is_small_where_a_draw_did_not_ask_for_one(monkeypatch, seed):
+    def make(kind, name, real=False):
+        if real:
+            raise NotMade("over 300000000 parameters")
+        return torch.nn.Linear(4, 4), {"0": torch.randn(2, 4)}
+
+    monkeypatch.setattr(draw, "make", make)
+    name = next(name for name in tenth.MODELS if name.endswith("_bf16") and name.removesuffix("_bf16") in drawn_models.drawn(seed))
+    if seed == 15:
+        with pytest.raises(NotMade, match="over 300000000"):
+            tenth.MODELS[name]()
+        return
+    model, (x,) = tenth.MODELS[name]()
+    assert model.weight.dtype == x.dtype == torch.bfloat16

@@ -62,6 +62,55 @@ def test_well_conditioned_answers_gain_nothing(tmp_path: Path, factor: float) ->
     assert judge.judge([own * (1 + 2 * factor)], case, 0)["check"] == "values"
 
 
+DEEP = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norms = nn.ModuleList(nn.LayerNorm(32) for _ in range(6))
+        self.layers = nn.ModuleList(nn.Linear(32, 32) for _ in range(6))
+        self.to({dtype})
+
+    def forward(self, x):
+        for norm, layer in zip(self.norms, self.layers):
+            x = x + torch.nn.functional.gelu(layer(norm(x)))
+        return x
+
+def get_inputs():
+    return [torch.randn(32, 32, dtype={dtype})]
+
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.mark.parametrize(("dtype", "factor"), [("torch.bfloat16", 1.05), ("torch.float16", 1.01)])
+def test_a_network_of_16_bits_is_not_sensitive_because_its_inputs_are_coarse(tmp_path: Path, dtype: str, factor: float) -> None:
+    """Four ulp of bfloat16 are 3 %: what shifts by as much is not decided by rounding. Another order of sums stays right."""
+    file = tmp_path / "task.py"
+    file.write_text(DEEP.format(dtype=dtype))
+    judge, case = Judgement(Original(taskfile.describe(file), "cpu", 5, 1 << 30)), Case("normal", 3)
+    x, model = judge.original.inputs(case)[0], judge.original.model
+    own = judge.original.run_own([x], 0)
+    assert judge.judge([own * factor], case, 0)["check"] == "values"
+    assert conditioning.examined(judge.original, case, 0).leaves[0].sensitive is None
+    for norm, layer in zip(model.norms, model.layers, strict=True):
+        halves = [part @ weight.t() for part, weight in zip(norm(x).chunk(2, -1), layer.weight.chunk(2, -1), strict=True)]
+        x = x + torch.nn.functional.gelu(halves[0] + halves[1] + layer.bias)
+    assert judge.judge([x], case, 0)["check"] == ""
+
+
+def test_near_ties_in_16_bits_are_sensitive(tmp_path: Path) -> None:
+    file = tmp_path / "task.py"
+    text = TASK.format(answer="torch.softmax((x @ x.t()) * 1e4, 1)")
+    file.write_text(text.replace("torch.randn(64, 256)", "torch.randn(64, 256, dtype=torch.bfloat16)"))
+    judge, case = Judgement(Original(taskfile.describe(file), "cpu", 5, 1 << 30)), Case("nominal", 3)
+    sensitive = conditioning.examined(judge.original, case, 0).leaves[0].sensitive
+    assert sensitive is not None and bool(sensitive[:2, :2].all()) and float(sensitive.float().mean()) < 0.1
+
+
 def test_a_tie_of_integers_may_go_either_way(tmp_path: Path) -> None:
     judge = judgement(tmp_path, "torch.round(x * 8 + 0.5 * (x > 0)).to(torch.int8)")
     case = Case("nominal", 3)

@@ -7,7 +7,8 @@ are moved a little (`examined`):
     by at most one ulp    the worst of the errors stands for the original's own: a few elements may make up all of its error, and then it takes
                           more runs to know how large that may be (`FEW`). Their root mean square is its typical error (`luck.py`)
     by four ulp           elements that move by more than 1 % of the output's size, or far more than the others, are sensitive: they are compared
-                          apart from the others, with twice what the moves did to them. The others keep the error of the others.
+                          apart from the others, with twice what the moves did to them. The others keep the error of the others. In bfloat16, where
+                          the inputs themselves move by 3 %, it takes eight times as much as these (`AMPLIFIED`).
 
 An output that is zero everywhere has no size that a rounding error could be small beside: there the original is run as well with every result that
 is rounded moved within its rounding (`rounding.py`). So it is where integers come out: which of two is nearer to a row that is far from both may be
@@ -31,7 +32,7 @@ import torch
 from warpwright.base import Case, Errors
 from warpwright.verifier.judge import distributions, oracle, parts
 from warpwright.verifier.judge.original import rounding
-from warpwright.verifier.judge.original.answers import NO_ERROR, Answer, Leaf, as_tensor, leaves_of
+from warpwright.verifier.judge.original.answers import NO_ERROR, Answer, Leaf, as_tensor, leaves_of, tensors_of
 from warpwright.verifier.judge.original.on_host import RAISED, says_nothing_of_inputs
 from warpwright.verifier.judge.original.reference import Original
 
@@ -59,6 +60,10 @@ FAR_RUNS, FAR_ULPS = 4, 4.0
 SENSITIVE = 1e-2
 """Share of an output's RMS: what moves further is as little known there as a whole answer that is not `conditioned`."""
 
+AMPLIFIED = 8.0
+"""Or by so many times what the inputs moved by: of float32 that is 4e-6 and never decides. Four ulp of bfloat16 are 3 %, so that by SENSITIVE alone
+all elements of an ordinary network were sensitive, and results 5 % too large passed beside an original that errs by 0.8 %."""
+
 OUTLIER = 6.0
 """Or so many times the RMS of all moves, which at most one element in 36 can; of evenly conditioned ones the largest moves by three times that."""
 
@@ -75,7 +80,7 @@ def examined(original: Original, case: Case, which: int) -> Answer:
     """
     answer = original.answer(case, which)
     inputs = original.inputs(case)
-    moves = [_Moves(leaf) for leaf in answer.leaves]
+    moves = [_Moves(leaf, _moved_by(inputs)) for leaf in answer.leaves]
     decided = [(leaf.scale.max == 0 or not leaf.is_real) and leaf.exact.numel() > 0 for leaf in answer.leaves]
     for move, values in _flipping(_runs(original, inputs, case.seed, which, NEAR_RUNS, decided), answer, decided):
         for leaf, value in zip(moves, values, strict=False):
@@ -94,6 +99,12 @@ def examined(original: Original, case: Case, which: int) -> Answer:
                 if value is not None:
                     leaf.add_again(value, move)
     return replace(answer, leaves=tuple(leaf.result(original) for leaf in moves))
+
+
+def _moved_by(inputs: Any) -> float:
+    """Return by which share of themselves FAR_ULPS move inputs, those of the coarsest type."""
+    real = [tensor for tensor in tensors_of(inputs) if tensor.is_floating_point() or tensor.is_complex()]
+    return FAR_ULPS * max((torch.finfo(tensor.dtype).eps for tensor in real), default=0.0)
 
 
 Move = Literal["near", "rounded", "flipped", "far"]
@@ -161,8 +172,10 @@ def _answers(original: Original, inputs: Any, which: int) -> list[torch.Tensor]:
 class _Moves:
     """What moves do to one output."""
 
-    def __init__(self, leaf: Leaf) -> None:
+    def __init__(self, leaf: Leaf, moved_by: float) -> None:
         self.leaf = leaf
+        self.limit = max(SENSITIVE, AMPLIFIED * moved_by)
+        """Share of the output's RMS beyond which an element is sensitive."""
         self.error = leaf.original
         self.spread = torch.zeros(leaf.exact.numel(), dtype=torch.float32, device=leaf.exact.device) if leaf.is_real else None
         self.sensitive: torch.Tensor | None = None
@@ -202,7 +215,7 @@ class _Moves:
     def divide(self) -> None:
         """Find the sensitive elements, if there are any, and how many runs the others need."""
         if self.spread is not None and len(self.spread):
-            limit = min(SENSITIVE * self.leaf.scale.rms, OUTLIER * float(self.spread.square().mean().sqrt()))
+            limit = min(self.limit * self.leaf.scale.rms, OUTLIER * float(self.spread.square().mean().sqrt()))
             above = self.spread > limit
             self.sensitive = above.reshape(self.leaf.exact.shape)
             self.near_runs = runs_for(self.spread[~above])
