@@ -37,6 +37,7 @@ def test_a_prepared_parameter_follows_its_updates() -> None:
         (torch.ones(2, 3), torch.ones(3, 4, dtype=torch.bfloat16), "dense float32 matrix"),
         (torch.ones(5, 2, 3), torch.ones(3, 4), "dense float32 matrix"),
         (torch.ones(2, 3), torch.ones(3), "dense float32 matrix"),
+        ([[1.0, 2.0]], torch.ones(2, 3), "saw list"), (torch.ones(2, 3), None, "saw NoneType"),
         (torch.ones(2, 3), torch.ones(3, 4).to_sparse(), "dense float32 matrix"),
         (torch.ones(2, 3), torch.ones(4, 3), r"a \[m, k\] and b \[k, n\]"),
         (torch.ones(2, 3), torch.ones(3, 4, device="meta"), "on one device"),

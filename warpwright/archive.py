@@ -24,13 +24,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from warpwright.base import STATUSES, Candidate, Record, Status, Task, from_json, to_json
+from warpwright.base import STATUSES, Action, Candidate, Record, Status, Task, from_json, target_of, to_json
 from warpwright.errors import ArchiveError, UsageError
 
 SCHEMA = 1
 """Kept in SQLite's `user_version`. Raise it with every change of the tables below."""
 
 FILE_NAME = "archive.db"
+
+MOST_TAUGHT = 64
+"""Records that are looked through for what other sizes and devices taught, the fastest first."""
 
 _TABLES = """
 CREATE TABLE blobs (digest TEXT PRIMARY KEY, data BLOB NOT NULL) WITHOUT ROWID;
@@ -186,6 +189,23 @@ class Archive:
     def best(self, task: Task | str, device: str | None = None) -> Record | None:
         """Return the record with the greatest speed-up over the task's best baseline, the earliest of equals; None when none passed."""
         return max(self.records(task, "ok", device), key=lambda record: record.speedup, default=None)
+
+    def taught(self, task: Task, device: str, versions: Mapping[str, str]) -> list[tuple[Action, ...]]:
+        """Return the recipes that were FASTER for a program of this task's name and domain in other sizes, on another device of the kind, or under
+        other versions (the machine is one of them): the fastest of each task and device, the latest first.
+
+        What was measured of this very task here is not among them: a search that comes to it is answered from the archive.
+        """
+        query = f"SELECT id, body FROM records WHERE task = ? AND status = 'ok' AND speedup > 1 ORDER BY speedup DESC LIMIT {MOST_TAUGHT}"
+        rows = [(number, self._unpack(body)) for number, body in self._rows(query, task.name)]
+        fastest: dict[tuple[str, str], tuple[int, Record]] = {}
+        for number, one in rows:
+            alike = one.task.domain == task.domain and one.candidate.target == target_of(device)
+            if alike and one.measurement is not None and one.measurement.verdict == "FASTER":
+                fastest.setdefault((one.task.key, one.device), (number, one))
+        latest_first = [one for _, one in sorted(fastest.values(), key=lambda pair: -pair[0])]
+        here = (task.key, device, dict(versions))
+        return list(dict.fromkeys(one.candidate.actions for one in latest_first if (one.task.key, one.device, dict(one.versions)) != here))
 
     def lineage(self, key: str) -> list[Record]:
         """Return the record of `key` preceded by its ancestors, the oldest first. An ancestor that was never recorded ends the line."""

@@ -119,11 +119,11 @@ def matmul_fp32(a: torch.Tensor, b: torch.Tensor | Prepared) -> torch.Tensor:
     where slices are wanted and NVIDIA's run-time compiler is missing.
     """
     right = b.source if isinstance(b, Prepared) else b
-    if _is_small(a, right):
-        try:
+    try:
+        if _is_small(a, right):
             return torch.mm(a, right)
-        except RuntimeError:  # other shapes, dtypes or devices, which the checks below put into words; or no memory, as there
-            pass
+    except (RuntimeError, AttributeError):  # what is no such product, which the checks below put into words; or no memory, as there
+        pass
     _check("a", a)
     _check("b", right)
     if a.shape[1] != right.shape[0] or a.device != right.device:

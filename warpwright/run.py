@@ -19,7 +19,8 @@ from warpwright.base import WARM_UP_SECONDS, Budget, Options, Precision, Record,
 from warpwright.deadline import Deadline, out_of_time
 from warpwright.errors import OutOfTime, UsageError
 from warpwright.loop import Course, Outcome, ablate, live, optimize
-from warpwright.search import MODEL_SEARCHES
+from warpwright.search import MODEL_SEARCHES, by_name
+from warpwright.search.taught import beginning_with
 from warpwright.space import Evaluator, Measuring, Space, Tell, silent
 from warpwright.timing import counters, facts, measure
 from warpwright.timing.device_lock import DeviceLock
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 WORTHWHILE = 1.02
 """A candidate that gains surely less than 2 % on the best baseline is timed no longer."""
+
+DEFAULT_SEARCH = "ladder"
 
 OnRecord = Callable[[Record], None]
 
@@ -49,7 +52,7 @@ class Settings:
     """What decides a task's outcome, besides the task and the machine."""
 
     device: str = "cpu"
-    search: str = "ladder"
+    search: str = DEFAULT_SEARCH
     budget: str = "60s"
     """As on the command line: for one task."""
     baselines: tuple[str, ...] = ()
@@ -147,6 +150,7 @@ def run_task(task: Task, settings: Settings, archive: Archive, conduct: Conduct 
     """
     deadline, on_record = conduct.deadline, conduct.on_record
     budget = Budget.parse(settings.budget)
+    _expect_model(settings)
     ablation_share = 0.0 if budget.until_faster else conduct.ablation_share
     kept = ablation_share * budget.seconds if budget.seconds is not None else None
     limited = replace(budget, seconds=budget.seconds - kept) if budget.seconds is not None and kept is not None else budget
@@ -168,7 +172,7 @@ def run_task(task: Task, settings: Settings, archive: Archive, conduct: Conduct 
                 now_doing("reading the program")
                 space = open_space(task, settings.device)
                 run = replace(run, limited=space.limited, note=space.note)
-                search = model_search(settings, archive) if settings.search in MODEL_SEARCHES else settings.search
+                search = _search(task, settings, archive, evaluator)
                 outcome = optimize(
                     task, space, evaluator, search, limited, archive, Course(on_record, conduct.should_stop, settings.seed, deadline=plan)
                 )
@@ -198,9 +202,31 @@ def _ablate(
             on_record(ablation.without)
 
 
+def _search(task: Task, settings: Settings, archive: Archive, evaluator: Evaluator) -> Any:
+    """Return the search of the settings, or its name. The default one begins with what the archive holds of the same program elsewhere; others are
+    taken at their word, for they are compared with one another."""
+    if settings.search in MODEL_SEARCHES:
+        return model_search(settings, archive)
+    taught = archive.taught(task, evaluator.device, evaluator.versions) if settings.search == DEFAULT_SEARCH else []
+    return beginning_with(taught, by_name(settings.search), settings.search) if taught else settings.search
+
+
+def _expect_model(settings: Settings) -> None:
+    """Raise UsageError where the search's model is missing, before anything is made for it."""
+    if settings.search == "trees":
+        if not settings.model:
+            raise UsageError("expected the file of a learned cost model, saw none", "warpwright train --trees ROWS --out FILE, then --model FILE")
+        from warpwright.search.trees import Trees
+
+        Trees.load(Path(settings.model))
+    if settings.search in ("fsr", "islands") and not settings.model:
+        raise UsageError(f"expected a model for --search {settings.search}, saw none", "give --model openai:URL,MODEL, hf:FOLDER or replay:FILE")
+
+
 def model_search(settings: Settings, archive: Archive) -> ModelSearch | PolicySearch | Ppo | Trees:
     """Return the search that asks the model of the settings, or learns one. A language model's questions and answers are logged beside the archive,
     and none is asked again."""
+    _expect_model(settings)
     if settings.search == "ppo":
         from warpwright.sass.agents import ppo
 
@@ -208,8 +234,6 @@ def model_search(settings: Settings, archive: Archive) -> ModelSearch | PolicySe
     if settings.search == "trees":
         from warpwright.search.trees import Trees
 
-        if not settings.model:
-            raise UsageError("expected the file of a learned cost model, saw none", "warpwright train --trees ROWS --out FILE, then --model FILE")
         return Trees.load(Path(settings.model))
     from warpwright.llm.local import Local
     from warpwright.llm.opening import open_chat  # here: a search of ours needs none of them
@@ -219,8 +243,6 @@ def model_search(settings: Settings, archive: Archive) -> ModelSearch | PolicySe
 
     if settings.search == "policy":
         return PolicySearch(Policy.load(Path(settings.model) if settings.model else SHIPPED))
-    if not settings.model:
-        raise UsageError(f"expected a model for --search {settings.search}, saw none", "give --model openai:URL,MODEL, hf:FOLDER or replay:FILE")
     log = archive.path.with_name(f"{archive.path.stem}.chat.jsonl")
     on_cpu = target_of(settings.device) == "cpu"
     words = "a CPU: the text is translated to loops over threads" if on_cpu else facts.machine_name("cuda:0")

@@ -7,6 +7,7 @@ made it; its results are compared with float64 (of tasks that move more than --w
 are medians of batches of calls back to back, the programs in turns, by CUDA events. A program that errs too much is followed by what the ladder tries
 in its place. One row a program in OUT/rows.jsonl, as soon as it is known; what fails is a row. `--precision tf32`: TF32 is permitted in products too,
 for the original, the baselines and the programs alike. `--kernels` adds a row a program with the time of each GPU kernel, by torch's profiler.
+`--timed-as own,judged` measures with the weights and inputs that a verdict's timed calls have, too (`timed_as.py`): rows of table "first, judged".
 `--dry` runs all paths on the CPU at a thousandth of the work, with translated kernels.
 """
 
@@ -25,13 +26,13 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks import spawned
+from benchmarks.kernelbench import timed_as
 from benchmarks.kernelbench.first_table import is_right
 from benchmarks.timing.events import batch
 
@@ -62,8 +63,11 @@ def main() -> None:
     parser.add_argument("--footprints", type=Path, help="eager peaks in bytes, by level:number: a task waits until the GPU has room for it")
     parser.add_argument("--precision", choices=("strict", "tf32"), default="strict", help="tf32: every program runs with TF32 permitted in products")
     parser.add_argument("--still", action="store_true", help="while one times its programs, the other processes stand still")
+    parser.add_argument("--timed-as", default="own", help="whose weights and inputs, comma-separated: own, judged")
     parser.add_argument("--dry", action="store_true")
     options = parser.parse_args()
+    if unknown := set(options.timed_as.split(",")) - set(timed_as.KINDS):
+        parser.error(f"expected --timed-as to be of {', '.join(timed_as.KINDS)}, saw {', '.join(sorted(unknown))}")
     end = time.monotonic() + options.seconds
     options.out.mkdir(parents=True, exist_ok=True)
     files = [file for name in options.tasks.split(",") for file in found(options.kernelbench, name)]
@@ -194,6 +198,7 @@ def task_rows(file: Path, lock: Any, options: argparse.Namespace, published: dic
         model = reference.make_model().to(device)
     inputs = reference.make_inputs(0, device)
     leaves = [x for x in inputs if isinstance(x, torch.Tensor)]
+    states = {kind: timed_as.state(model, kind) for kind in options.timed_as.split(",")}
     beside: dict[str, Any] = {}
     problems: dict[str, str] = {}
     for again in (False, True):
@@ -204,38 +209,76 @@ def task_rows(file: Path, lock: Any, options: argparse.Namespace, published: dic
             beside, problems = baselines(task, reference, model, inputs, options.baselines, device)
         programs = {"eager": model, **ours, **beside}
         spawned.free()
-        prepared = time.monotonic() - began
-        with lock.alone:
-            began = time.monotonic()
-            errors = compared(programs, model, inputs, leaves, 1e9 * options.wide)
-            calls: dict[str, Callable[[], object]] = {name: partial(program, *inputs) for name, program in programs.items()}
-            with spawned.still() if options.still else contextlib.nullcontext():
-                times: dict[str, float] = {} if options.dry else timed(calls)
-                hosts, idle = (host_times(calls), idle_times(calls)) if times and not options.brief else ({}, {})
-            kernels = kernel_times(calls, device) if options.kernels else {}
-            held = time.monotonic() - began
-        old = published.get(task.name, {})
-        if not recipes and times and not again:
-            yield {"table": "nothing", "task": task.name} | {f"{kind} ms": round(1e3 * times[kind], 4) for kind in ("eager", *beside)}
-        for name in (name for name in programs if name not in ("eager", *beside)):
-            row: dict[str, Any] = {"table": "first", "task": task.name, "recipe": name, "errors": errors[name], "device": "cpu"}
-            if times:
-                row["device"] = torch.cuda.get_device_name()
-                best = min(times[kind] for kind in ("eager", *beside))
-                row |= {f"{kind} ms": round(1e3 * times[kind], 4) for kind in ("eager", *beside)}
-                row["ours ms"] = round(1e3 * times[name], 4)
-                row |= {"of eager": round(times["eager"] / times[name], 2), "of best": round(best / times[name], 2)}
-                for what, seen in (("host us", hosts), ("idle to idle us", idle)) if hosts else ():
-                    row[what] = {kind: round(1e6 * seen[kind], 1) for kind in ("eager", *beside, name)}
-            row |= {"published best baseline ms": least(old), "published ours ms": old.get("ours_ms"), "prepared s": round(prepared, 1)}
-            yield row | {"held s": round(held, 2), **problems}
-        for name, seen in kernels.items():
-            yield {"table": "kernels", "task": task.name, "recipe": name, "us": seen}
-        wrong = [recipe for recipe in recipes if (name := "; ".join(map(str, recipe))) in ours and not is_right({"errors": errors[name]})]
-        recipes = more_exact(space, wrong)
-        del programs, calls, ours
+        more = published_row(published.get(task.name, {})) | {"prepared s": round(time.monotonic() - began, 1)}
+        refused: set[str] = set()
+        for kind, state in states.items():
+            with lock.alone:
+                began = time.monotonic()
+                model.load_state_dict(state)
+                seen = measured(programs, model, inputs, leaves, kind, options, device)
+                held = {"held s": round(time.monotonic() - began, 2), **problems}
+            if not recipes and seen.times and not again:
+                yield {"table": named("nothing", kind), "task": task.name} | in_ms(seen.times, ("eager", *beside))
+            for name in (name for name in programs if name not in ("eager", *beside)):
+                yield {"table": named("first", kind), "task": task.name} | row_of(name, seen, ("eager", *beside)) | more | held
+            for name, spent in seen.kernels.items():
+                yield {"table": named("kernels", kind), "task": task.name, "recipe": name, "us": spent}
+            refused |= {name for name in ours if not is_right({"errors": seen.errors[name]})}
+        recipes = more_exact(space, [recipe for recipe in recipes if "; ".join(map(str, recipe)) in refused])
+        del programs, ours
         if not recipes:
             return
+
+
+def named(table: str, kind: str) -> str:
+    """Return a table's name for rows with such weights and inputs."""
+    return table if kind == "own" else f"{table}, {kind}"
+
+
+class Measured(NamedTuple):
+    """What was found of programs, by name: errors, and seconds: a call's back to back, the host's, from idle to idle; and microseconds by kernel."""
+
+    errors: dict[str, dict[str, Any]]
+    times: dict[str, float]
+    hosts: dict[str, float]
+    idle: dict[str, float]
+    kernels: dict[str, dict[str, float]]
+
+
+def measured(
+    programs: dict[str, Any], model: Any, inputs: list[Any], leaves: list[Any], kind: str, options: argparse.Namespace, device: str
+) -> Measured:  # fmt: skip
+    """Compare and time programs with the model's state, which they are given, and inputs of this kind."""
+    errors = compared(programs, model, inputs, leaves, 1e9 * options.wide)
+    calls = timed_as.calls(programs, timed_as.given(inputs, kind))
+    with spawned.still() if options.still else contextlib.nullcontext():
+        times: dict[str, float] = {} if options.dry else timed(calls)
+        hosts, idle = (host_times(calls), idle_times(calls)) if times and not options.brief else ({}, {})
+    return Measured(errors, times, hosts, idle, kernel_times(calls, device) if options.kernels else {})
+
+
+def in_ms(times: Mapping[str, float], names: Sequence[str]) -> dict[str, float]:
+    """Return the milliseconds of these programs, for a row."""
+    return {f"{name} ms": round(1e3 * times[name], 4) for name in names}
+
+
+def row_of(name: str, seen: Measured, beside: Sequence[str]) -> dict[str, Any]:
+    """Return what was found of a program and of those beside it."""
+    import torch
+
+    row: dict[str, Any] = {"recipe": name, "errors": seen.errors[name], "device": "cpu"}
+    if seen.times:
+        row["device"], best, times = torch.cuda.get_device_name(), min(seen.times[kind] for kind in beside), seen.times
+        row |= in_ms(times, beside) | {"ours ms": round(1e3 * times[name], 4)}
+        row |= {"of eager": round(times["eager"] / times[name], 2), "of best": round(best / times[name], 2)}
+        for what, spent in (("host us", seen.hosts), ("idle to idle us", seen.idle)) if seen.hosts else ():
+            row[what] = {kind: round(1e6 * spent[kind], 1) for kind in (*beside, name)}
+    return row
+
+
+def published_row(old: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the table that went through the verifier says of a task."""
+    return {"published best baseline ms": least(old), "published ours ms": old.get("ours_ms")}
 
 
 def more_exact(space: Any, wrong: Sequence[Any]) -> list[Any]:
@@ -336,7 +379,7 @@ def channels_last(model: Any) -> Any:
     return ChannelsLast()
 
 
-def least(old: dict[str, Any]) -> float | None:
+def least(old: Mapping[str, Any]) -> float | None:
     """Return the best baseline of the published row that counted."""
     speedup = (old.get("speedup") or {}).get("best")
     return round(old["ours_ms"] * speedup, 4) if speedup else None

@@ -22,6 +22,7 @@
 #   plan      launch plans: the host's time, and from idle to idle                                                                        45
 #   merger    the vision transformer whose torch.compile had no time, by verdict                                                          75
 #   verdicts  KernelBench by verdict, in the order drawn by SEED (811), cold, on GPUS (1); called again it goes on where it was          400
+#   large     the same of the tasks whose eager peak is above 4.5 GB, on a GPU each: as many at once as fit; called again it goes on          300
 #   warm      the same tasks once more by an archive that knows what verdicts found, and the caches of the compilers                    300
 #   tf32      KernelBench by verdict in TF32's track                                                                                     300
 #   cuda_l1   CUDA-L1's released programs beside ours, v0 sizes                                                                          330
@@ -173,6 +174,7 @@ merger)
         --device "$device" --trace --out "$work/merger/rows.jsonl"
     ;;
 verdicts) verdicts verdicts $((${limit:-400} - 5)) --resume ;;
+large) verdicts large $((${limit:-300} - 5)) --resume --smallest 4.5 --largest inf --last 60 ;;
 warm)
     mkdir -p "$work/warm/verdicts"
     [ ! -e "$work/verdicts/verdicts/archive.db" ] || cp "$work/verdicts/verdicts/archive.db" "$work/warm/verdicts/"
@@ -192,14 +194,14 @@ lanes)
     "") echo "expected LANES=first, second, third or PART:SECONDS ... | PART:SECONDS ..., saw none" >&2 && exit 2 ;;
     first) LANES="hopper:75 odd:45 wide:45 backward:70 plan:40 misses:140 merger:75 streams:70|all_tf32:215 sums:45 padded:45 t3:30 verdicts:200" ;;
     second) LANES="cuda_l1:330 step:105 tf32:120|all:330 verdicts:220" ;;
-    third) LANES="warm:330|modules:500" ;;
+    third) LANES="warm:330 large:240|modules:500" ;;
     esac
     lane 0 ${LANES%|*} &
     lane 1 ${LANES#*|} &
     wait
     ;;
 *)
-    known="padded, t3, misses, wide, hopper, sums, streams, all, all_tf32, odd, backward, step, plan, merger, verdicts, warm, tf32, cuda_l1, modules or lanes"
+    known="padded, t3, misses, wide, hopper, sums, streams, all, all_tf32, odd, backward, step, plan, merger, verdicts, large, warm, tf32, cuda_l1, modules or lanes"
     echo "expected $known, saw $part" >&2
     exit 2
     ;;

@@ -180,6 +180,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--draw", default="", help="SEED,COUNT: so many of the tasks, drawn at random, one of each level in turn, as far as they go")
     parser.add_argument("--footprints", type=Path, help="file of eager peaks in bytes: read where it has them, else made")
     parser.add_argument("--largest", type=float, default=math.inf, help="with --footprints: no task that takes more GB in eager")
+    parser.add_argument("--smallest", type=float, default=0.0, help="with --footprints: no task that takes less GB in eager, or as much")
     parser.add_argument("--copies", type=float, help="a task's eager peak is held about this often at once; by default as many as its baselines take")
     parser.add_argument("--only", default="", help="level:number pairs: these tasks alone")
     parser.add_argument("--first", default="", help="level:number pairs that run before the others, such as 2:14,2:18")
@@ -238,11 +239,18 @@ def _jobs(options: argparse.Namespace, archive: Path, deadline: float) -> list[b
     only = list(filter(None, options.only.split(",")))
     files = [file for file in files if not only or _pair(file[0]) in only]
     known = _footprints(options.footprints)
-    files = [file for file in files if known.get(_pair(file[0]), 0.0 if options.largest == math.inf else math.inf) <= 1e9 * options.largest]
+    files = [file for file in files if _wanted(known.get(_pair(file[0])), options)]
     if options.draw:
         seed, count = map(int, options.draw.split(","))
         files = levels_in_turn(files, seed)[:count]
     return [bench.Job(path, settings, str(archive.absolute()), machine, entry, None, deadline) for path, entry in files]
+
+
+def _wanted(peak: float | None, options: argparse.Namespace) -> bool:
+    """Whether a task's eager peak in bytes lies between what is asked for; one that is not known does where nothing is."""
+    if peak is None:
+        return options.smallest == 0 and options.largest == math.inf
+    return options.smallest < peak / 1e9 <= options.largest
 
 
 def levels_in_turn(files: Sequence[tuple[str, str | None]], seed: int) -> list[tuple[str, str | None]]:

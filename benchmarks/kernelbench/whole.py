@@ -6,8 +6,8 @@
 Both parts take the tasks in the same order and begin none shortly before they end, so that what was begun is a sample of the levels however far it
 went. What is begun and cut short counts at 1.00x. KB has level1, level2, level3 and footprints.json (eager peaks: `run --footprints` makes it).
 
-    verdicts   `run.py`: the front door, with the verifier and its timer, of the tasks whose eager peak is --largest GB at most (others have the GPU
-               to themselves: two proposals take as long as three of the small ones)
+    verdicts   `run.py`: the front door, with the verifier and its timer, of the tasks whose eager peak is above --smallest GB and --largest at most
+               (larger ones have the GPU nearly to themselves, in a call of their own: --smallest 4.5 --largest inf)
     first      `first.py`: the ladder's first programs of all tasks, compared with float64 and timed in the process that made them: no verdicts
 
 Programs and torch.compile's baselines are compiled ahead by --jobs processes, while one task at a time is measured. The first calls of what is
@@ -30,8 +30,8 @@ from benchmarks.kernelbench.run import _pair, levels_in_turn
 from warpwright import bench
 
 VERDICT_LAST, FIRST_LAST = 45.0, 15.0
-"""Seconds before the end of a part after which it begins no task: most take less. (A verdict takes 30 to 65 s beside five others on an H200, first
-programs 3 to 25.)"""
+"""Seconds before the end of a part after which it begins no task (of verdicts, unless --last says otherwise): most take less. (A verdict takes 30 to
+65 s beside five others on an H200, first programs 3 to 25.)"""
 
 DRY = ["--gpus", "0", "--scale", "0.001", "--baselines", "eager", "--budget", "60s,1 proposals", "--last", "0"]
 """What makes a run of verdicts one on the CPU; what is said twice counts the second time."""
@@ -47,12 +47,13 @@ def order(kernelbench: Path, seed: int, chosen: str = "1,2,3") -> list[str]:
 def verdicts(options: argparse.Namespace) -> list[str]:
     """Return the command of the part that goes through the front door."""
     command = [sys.executable, "-m", "benchmarks.kernelbench.run", "--kernelbench", str(options.kernelbench), "--levels", options.levels]
-    command += ["--draw", f"{options.seed},1000", "--footprints", str(options.kernelbench / "footprints.json"), "--largest", str(options.largest)]
+    command += ["--draw", f"{options.seed},1000", "--footprints", str(options.kernelbench / "footprints.json")]
+    command += ["--smallest", str(options.smallest), "--largest", str(options.largest)]
     command += ["--gpus", str(options.gpus), "--jobs-per-gpu", str(options.verdict_jobs), "--prewarm", "skip", "--trace"]
     command += ["--promised", str(options.promised)]
     command += ["--baselines", options.baselines]
     command += ["--budget", "3000s,2 proposals,until faster", "--budget-of", "all", "--timing-seconds", str(options.timing)]
-    command += ["--minutes", str(options.verdicts / 60), "--grace", "9", "--last", str(VERDICT_LAST), "--precision", options.precision]
+    command += ["--minutes", str(options.verdicts / 60), "--grace", "9", "--last", str(options.last), "--precision", options.precision]
     command += DRY if options.dry else []
     return [*command, "--out", str(options.out / "verdicts"), *(["--resume"] if options.resume else [])]
 
@@ -107,6 +108,8 @@ def main() -> None:
     parser.add_argument("--verdict-jobs", type=int, default=6, help="tasks that are worked on at once, a GPU")
     parser.add_argument("--promised", type=float, default=1.0, help="how often a GPU's memory is given away to tasks at work")
     parser.add_argument("--largest", type=float, default=4.5, help="GB of the eager peak, of verdicts")
+    parser.add_argument("--smallest", type=float, default=0.0, help="GB of the eager peak, of verdicts: no task that takes as little")
+    parser.add_argument("--last", type=float, default=VERDICT_LAST, help="seconds before the end of the verdicts after which none is begun")
     parser.add_argument("--timing", type=float, default=2.0)
     parser.add_argument("--baselines", default="eager,compile,cuda_graph")
     parser.add_argument("--precision", choices=("strict", "tf32"), default="strict", help="of both parts; each in an --out of its own")

@@ -151,3 +151,23 @@ def test_both_parts_take_one_order(tmp_path: Path) -> None:
     drawn = whole.order(tmp_path, 7)
     assert len(drawn) == len(FILES) and drawn == whole.order(tmp_path, 7) != whole.order(tmp_path, 8) and whole._is("level1_1_a", "1:1")
     assert not whole._is("level1_11_a", "1:1")
+
+
+def test_small_and_large_tasks_are_two_halves_of_a_draw(tmp_path: Path) -> None:
+    for number in range(4):
+        file = tmp_path / "level1" / f"{number}_Task.py"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("class Model:\n    pass\n\ndef get_inputs():\n    return []\n")
+    footprints = tmp_path / "footprints.json"
+    footprints.write_text('{"1:0": 1e9, "1:1": 4.5e9, "1:2": 4.6e9}')  # of 1:3 nothing is known
+
+    def chosen(*more: str) -> list[str]:
+        options = run._options(["--kernelbench", str(tmp_path), "--levels", "1", "--gpus", "0", "--footprints", str(footprints), *more])
+        return [run._pair(job.path) for job in run._jobs(options, tmp_path / "archive.db", 0.0)]
+
+    assert chosen("--largest", "4.5") == ["1:0", "1:1"] and chosen("--smallest", "4.5") == ["1:2"] and len(chosen()) == 4
+    options = argparse.Namespace(
+        kernelbench=tmp_path, levels="1", seed=811, smallest=4.5, largest=math.inf, gpus=1, verdict_jobs=6, promised=1.0, baselines="eager",
+        timing=2.0, verdicts=300.0, last=60.0, precision="strict", dry=False, out=tmp_path, resume=True,
+    )  # fmt: skip
+    assert chosen(*whole.verdicts(options)[7:][:6]) == ["1:2"], "what whole.py asks of run.py"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from benchmarks.kernelbench import first, first_table
+from benchmarks.kernelbench import first, first_table, timed_as
 from benchmarks.kernelbench.process_pool import ProcessPool
 from warpwright import run
 from warpwright.base import Action
@@ -101,6 +101,7 @@ def test_what_errs_too_much_is_followed_by_what_a_search_tries_in_its_place(monk
     monkeypatch.setattr(first, "baselines", lambda *rest: ({}, {}))
     monkeypatch.setattr(first, "compared", lambda programs, *rest: {name: {"given": 2.4 if "half" in name else 1.0} for name in programs})
     options = SimpleNamespace(dry=True, precision="strict", proposals=2, baselines="", wide=1.0, still=False, brief=True, kernels=False)
+    options.timed_as = "own"
     task, lock = Path(__file__).parents[2] / "examples" / "softmax_task.py", SimpleNamespace(alone=contextlib.nullcontext())
     rows = list(first.task_rows(task, lock, options, {}))  # type: ignore[arg-type]
     texts = ["; ".join(map(str, recipe)) for recipe in (half, (Action("graph"),), plain)]
@@ -172,3 +173,19 @@ def test_what_a_model_draws_all_draw() -> None:
         found = first.compared({"eager": model, "same": model, "other": Begins(1)}, model, [x], [x], 1e9)
     assert found["same"] == {"given": 1.0, "normal": 1.0} and found["other"]["given"] > 2
     assert torch.get_default_dtype() is before
+
+
+def test_weights_and_inputs_as_a_verdict_times_them() -> None:
+    model, x = torch.nn.Linear(1024, 64), torch.rand(8, 1024)
+    own, judged = (timed_as.state(model, kind)["weight"] for kind in timed_as.KINDS)
+    assert torch.equal(own, model.weight) and own.data_ptr() != model.weight.data_ptr()
+    assert (judged.std() / own.std()).item() == pytest.approx(1, abs=0.05)
+    assert own.abs().max() < 1.8 * own.std() and judged.abs().max() > 3 * own.std()
+    assert len(timed_as.given([x], "own")) == 1 and timed_as.given([x], "own")[0][0] is x
+    turns = timed_as.given([x], "judged")
+    seen: list[torch.Tensor] = []
+    call = timed_as.calls({"a": seen.append}, turns)["a"]
+    for _ in range(timed_as.VARIANTS + 1):
+        call()
+    assert len({y.data_ptr() for y in seen}) == timed_as.VARIANTS and seen[0] is seen[-1]
+    assert all(y.shape == x.shape and not torch.equal(y, x) for y in seen)

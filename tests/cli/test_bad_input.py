@@ -80,6 +80,21 @@ def test_json_that_is_nested_too_deeply(name: str, refused: Callable[..., str]) 
     assert "nested" in refused("optimize", name)
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--baselines", "eager,liger"), "there is no baseline 'liger' on cpu; known there: eager, compile"),
+        (("--search", "trees"), "expected the file of a learned cost model, saw none"),
+        (("--search", "trees", "--model", "none.json"), "expected a file of a learned cost model, saw none.json"),
+        (("--search", "islands"), "expected a model for --search islands, saw none"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_read(words: tuple[str, ...], said: str, refused: Callable[..., str]) -> None:
+    defined = "class Model: pass\ndef get_inputs(): return []\ndef get_init_inputs(): return []\n"
+    Path("task.py").write_text(f"raise SystemExit('the task was run')\n{defined}")
+    assert said in refused("optimize", "task.py", "--target", "cpu", "--budget", "60s", *words)
+
+
 def test_ctrl_c_before_a_verb_has_begun_is_no_fault(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     def interrupted(*_: object) -> int:
         raise KeyboardInterrupt

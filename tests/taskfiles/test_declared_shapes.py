@@ -73,10 +73,11 @@ def test_what_is_no_declaration_is_said(declared: Any, said: str) -> None:
 
 
 def test_an_input_that_is_not_there_or_has_other_axes_is_said(tmp_path: Path) -> None:
-    with pytest.raises(TaskError, match="saw 'y'"):
+    with pytest.raises(TaskError, match=r"task\.py: expected shapes of ids, x, scale, saw those of 'y'") as caught:
         inputs(tmp_path, [{"y": [1]}])
-    with pytest.raises(TaskError, match="expected sizes of a tensor for x"):
+    with pytest.raises(TaskError, match=r"task.py: expected the sizes of x, whose example has sizes \[.*\], saw \[1\]"):
         inputs(tmp_path, [{"x": [1]}])
+    assert "make it run under python" not in str(caught.value) and "declare as many sizes" in str(caught.value)
 
 
 def test_training_steps_have_no_declared_shapes(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from warpwright.base import Task, target_of
 from warpwright.errors import UsageError
 from warpwright.space import Evaluator, Measuring, Target
-from warpwright.targets.baselines import BASELINES, baselines, names_for
+from warpwright.targets.baselines import BASELINES, baselines, expect_known, names_for
 from warpwright.targets.shapes import ShapesEvaluator
 from warpwright.targets.versions import versions
 from warpwright.tasks import saved_module
@@ -24,6 +24,7 @@ class Local:
 
     def evaluator(self, task: Task, device: str, measuring: Measuring) -> AbstractContextManager[Evaluator]:
         """Return a LocalEvaluator; the server that forks its processes is started at once, to load while the task is read."""
+        expect_known(measuring.baselines, device, bool(task.option("backward")))  # before there is any process to wait for
         from warpwright.workers.fork_server import start_fork_server
 
         start_fork_server(saved_module.modules_of(task.path))  # first: it loads torch, as the next line does, which takes 1.5 s on one core

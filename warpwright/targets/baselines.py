@@ -221,16 +221,21 @@ def names_for(device: str, backward: bool = False) -> tuple[str, ...]:
     return tuple(name for name, baseline in BASELINES.items() if kind in baseline.modes and not (backward and name not in OF_STEPS))
 
 
+def expect_known(names: Iterable[str], device: str, backward: bool = False) -> None:
+    """Raise UsageError for a baseline that a device does not have."""
+    known = names_for(device, backward)
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise UsageError(f"there is no baseline {', '.join(map(repr, unknown))} on {device}", f"known there: {', '.join(known)}")
+
+
 def baselines(task_source_text: str, device: str, names: Iterable[str] | None = None, backward: bool = False) -> dict[str, Source]:
     """Return the baseline programs by name: those of `names`, in their order, or all that exist on `device`.
 
     `task_source_text` is the task in KernelBench form (`taskfile.source_text`), `backward` whether it has a training step.
     """
-    known = names_for(device, backward)
-    chosen = known if names is None else tuple(names)
-    unknown = [name for name in chosen if name not in known]
-    if unknown:
-        raise UsageError(f"there is no baseline {', '.join(map(repr, unknown))} on {device}", f"known there: {', '.join(known)}")
+    chosen = names_for(device, backward) if names is None else tuple(names)
+    expect_known(chosen, device, backward)
     return {name: _source(task_source_text, device, BASELINES[name], backward) for name in chosen}
 
 

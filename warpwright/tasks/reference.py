@@ -228,6 +228,8 @@ def call(path: str, what: str, function: Callable[[], Any]) -> Any:
 
 def task_error(path: str, what: str, error: BaseException) -> TaskError:
     """Return the error that says what a task's own code raised, and where."""
+    if remedy := getattr(error, "remedy", ""):  # text of ours beside the task's own, which says all that there is to say
+        return TaskError(f"{path}: {error}", str(remedy))
     last = traceback.format_exception_only(error)[-1].strip()
     places = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     where = f" at line {places[-1].lineno}: {places[-1].line}" if places else ""

@@ -39,10 +39,18 @@ TEXT = '''
 _example_inputs = get_inputs
 
 
+def _undeclarable(text):
+    """Return the error of a declaration that does not fit the task's inputs."""
+    error = ValueError(text)
+    error.remedy = "declare as many sizes as the example's tensor has, of names that forward has"
+    return error
+
+
 def _sizes_of(name, tensor, wanted, end):
     """Return the sizes that an input is wanted in."""
     if not hasattr(tensor, "shape") or len(wanted) != tensor.dim():
-        raise ValueError(f"expected sizes of a tensor for {name}, saw {wanted} for {tuple(getattr(tensor, 'shape', ())) or tensor!r}")
+        example = f"sizes {list(tensor.shape)}" if hasattr(tensor, "shape") else f"a {type(tensor).__name__}"
+        raise _undeclarable(f"expected the sizes of {name}, whose example has {example}, saw {wanted}")
     ends = {"lowest": lambda low, high, own: low, "nominal": lambda low, high, own: min(max(own, low), high), "highest": lambda low, high, own: high}
     return [ends[end](*size, own) if isinstance(size, list) else size for size, own in zip(wanted, tensor.shape)]
 
@@ -64,7 +72,7 @@ def get_inputs():
     names = [name for name in inspect.signature(Model.forward).parameters][1:]
     for name, wanted in declared["sizes"].items():
         if name not in names[: len(given)]:
-            raise ValueError(f"expected an input among {names[: len(given)]}, saw {name!r}")
+            raise _undeclarable(f"expected shapes of {', '.join(names[: len(given)])}, saw those of {name!r}")
         place = names.index(name)
         given[place] = _in_sizes(given[place], _sizes_of(name, given[place], wanted, declared["end"]))
     return given

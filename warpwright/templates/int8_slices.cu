@@ -306,6 +306,44 @@ __device__ __forceinline__ bool needs_more(const Matrix& to, int block, const Ma
     return __syncthreads_or(any);
 }
 
+constexpr int AT_ONCE = 4;  // of four elements each a thread, so that as many loads are under way
+
+// Write the last two slices of `count` rows, at most 16. scales: of these rows, 0 for Inf and NaN. WIDE: rows can be read by fours.
+template <bool WIDE>
+__device__ __forceinline__ void write_last(const Matrix& to, const double* scales, int first, int count, int k) {
+    const i64 plane = (i64)to.rows * to.padded;
+    const bool across = to.k_stride != 1;  // then the threads of half a warp have a row each, else a warp has one
+    const int t = threadIdx.x, step = across ? 64 : 128;
+    for (int line = across ? t % 16 : t / 32; line < count; line += across ? 16 : 8) {
+        const float* from = row_of(to, first + line);
+        const double scale = scales[line];
+        signed char* out = to.slices + (first + line) * (i64)to.padded;
+        for (int start = 4 * (across ? t / 16 : t % 32); start < to.padded; start += AT_ONCE * step) {
+            float v[AT_ONCE][4];
+#pragma unroll
+            for (int j = 0; j < AT_ONCE; ++j) {
+                const int i = start + j * step;
+                if (WIDE) {
+                    const float4 four = i < k && scale != 0.0 ? *(const float4*)(from + i) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+                    v[j][0] = four.x, v[j][1] = four.y, v[j][2] = four.z, v[j][3] = four.w;
+                } else {
+                    for (int l = 0; l < 4; ++l) v[j][l] = i + l < k && scale != 0.0 ? from[(i + l) * to.k_stride] : 0.0f;
+                }
+            }
+#pragma unroll
+            for (int j = 0; j < AT_ONCE; ++j) {
+                const int i = start + j * step;
+                u32 fourth = 0, fifth = 0;
+                for (int l = 0; l < 4; ++l) {
+                    const u32 low = (u32)fixed_point(turned(v[j][l], i + l), scale) ^ 0x80808080u;
+                    fourth |= (low >> 8 & 255u) << 8 * l, fifth |= (low & 255u) << 8 * l;
+                }
+                if (i < to.padded) *(u32*)(out + 3 * plane + i) = fourth, *(u32*)(out + 4 * plane + i) = fifth;
+            }
+        }
+    }
+}
+
 // Write the last two slices of the rows that may meet a tile of level 4 or 5. Grid: blocks of 256 threads, each for 16 rows of a, then of b. `level` > 0
 // takes the rule's place.
 extern "C" __global__ void __launch_bounds__(256) slice_more(const Matrix a, const Matrix b, int k, int level) {
@@ -316,18 +354,17 @@ extern "C" __global__ void __launch_bounds__(256) slice_more(const Matrix a, con
     const int part = left ? blockIdx.x : blockIdx.x - a_count, block = part / 8, first = 16 * part, count = min(16, to.rows - first);
     if (level ? level <= 3 : !needs_more(to, block, left ? b : a, k)) return;
     if (to.done[part]) return;
-    const i64 plane = (i64)to.rows * to.padded;
-    const bool across = to.k_stride != 1;
-    for (int e = threadIdx.x; e < 16 * to.padded; e += 256) {
-        const int line = across ? e % 16 : e / to.padded, i = across ? e / 16 : e % to.padded, row = first + line;
-        if (line >= count) continue;
-        const double scale = short_mantissa(0.00390625 / to.inverse[row] * 1.001);
-        const i64 w = fixed_point(i < k && !to.flags[row] ? turned(row_of(to, row)[i * to.k_stride], i) : 0.0f, scale);
-        signed char* out = to.slices + row * (i64)to.padded + i;
-        const u32 low = (u32)w ^ 0x80808080u;
-        out[3 * plane] = (signed char)(low >> 8);
-        out[4 * plane] = (signed char)low;
+    __shared__ double scales[16];
+    if (threadIdx.x < 16) {
+        const int row = first + threadIdx.x;
+        scales[threadIdx.x] = (int)threadIdx.x < count && !to.flags[row] ? short_mantissa(0.00390625 / to.inverse[row] * 1.001) : 0.0;
     }
+    __syncthreads();
+    const bool wide = to.k_stride == 1 && k % 4 == 0 && to.row_stride % 4 == 0 && to.batch_stride % 4 == 0 && ((unsigned long long)to.x & 15) == 0;
+    if (wide)
+        write_last<true>(to, scales, first, count, k);
+    else
+        write_last<false>(to, scales, first, count, k);
     __threadfence();
     __syncthreads();
     if (threadIdx.x == 0) to.done[part] = 1;

@@ -1,0 +1,35 @@
+"""What was found for a program in other sizes, or on another GPU, is tried first: a search that begins with recipes which an archive holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+from warpwright.search.moves import Moves, Proposer, Recipe, Search, ask, distinct
+from warpwright.space import Space
+
+MOST = 2
+"""Recipes that are tried before a search's own: as many programs as the ladder tries first."""
+
+
+def beginning_with(recipes: Sequence[Recipe], search: Search, name: str) -> Search:
+    """Return a search called `name` that proposes what can be done of `recipes` in its space before it does what `search` does.
+
+    Left out are actions that are not legal here (`int8_slices` of a product that is too small, say) or of a technique that the space does not have
+    (an older version's), and recipes that the space's estimate takes to be no faster than the original.
+    """
+
+    def beginning(space: Space[Any], rng: Random, batch: int) -> Proposer:
+        moves = Moves(space)
+        yield from ask(_worth_trying(moves, recipes)[:MOST], batch)
+        yield from search(space, rng, batch)
+
+    beginning.__name__ = name
+    return beginning
+
+
+def _worth_trying(moves: Moves, recipes: Sequence[Recipe]) -> list[Recipe]:
+    names = {technique.name for technique in moves.space.techniques}
+    fitting = distinct(filter(None, (moves.repair(action for action in recipe if action.technique in names) for recipe in recipes)))
+    return [recipe for recipe in fitting if moves.space.estimate is None or 0 < moves.estimate(recipe) < moves.estimate(())]
