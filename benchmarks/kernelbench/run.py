@@ -46,6 +46,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.kernelbench.process_pool import ProcessPool
+from benchmarks.kernelbench.room import EACH, JUDGED, PREWARM_COPIES, needed, sizes_in
 from benchmarks.timing import phases
 from warpwright import bench, native
 from warpwright.archive import Archive
@@ -56,18 +57,8 @@ from warpwright.reports import summary
 from warpwright.run import kind_of_machine
 from warpwright.targets.baselines import names_for
 from warpwright.tasks import footprint
+from warpwright.tasks.footprint import Sizes
 from warpwright.timing import roofline
-
-JUDGED, EACH, PREWARM_COPIES = 7.0, 2.0, 4
-"""A task's eager peak is held about this often at once: by the judge (in float64, 4 to 4.5 times on an H200) and the candidate (1 to 2), by each
-baseline (eager 1, a compiled one 1 to 2, a CUDA graph 2); and while its baselines are compiled."""
-
-ANSWERS, ANSWERS_BYTES, WORKING = 60, 12 * 2**30, 4
-"""A judge keeps its answers in float64, some sixty of a call's results or more, up to a twelfth of an H200's memory, and takes so many peaks besides
-while it works one out. (Six judges of 15 to 26 GB, where 7 peaks of each were counted, filled a GPU: three tasks of ten ran out of memory.)"""
-
-CONTEXT_BYTES = 6 * 2**30
-"""CUDA contexts and library workspaces of a task's processes."""
 
 GRACE_SECONDS = 30.0
 """Kept back at the end unless --grace says otherwise: jobs still running are ended then, and the results are written."""
@@ -88,14 +79,13 @@ class Waiting:
     peak: float
     """Eager peak memory in bytes; infinite if unknown."""
     copies: float = JUDGED + 5 * EACH
+    known: Sizes | None = None
+    """What else a call takes, if that was found."""
 
     @property
     def bytes(self) -> float:
         """What it may take of a GPU at once."""
-        if self.copies <= JUDGED:  # nothing is judged
-            return self.copies * self.peak + CONTEXT_BYTES
-        judged = max(JUDGED * self.peak, min(ANSWERS * self.peak, ANSWERS_BYTES) + WORKING * self.peak)
-        return judged + (self.copies - JUDGED) * self.peak + CONTEXT_BYTES
+        return needed(self.peak, self.copies, self.known)
 
 
 @dataclass
@@ -157,7 +147,9 @@ def _run(
     baselines = len(list(filter(None, options.baselines.split(",")))) or len(names_for("cuda" if options.gpus else "cpu"))
     copies = options.copies or JUDGED + EACH * baselines
     drawn = [_pair(job.path) for job in todo] if options.draw else []  # the draw says who comes first
-    waiting = [replace(one, copies=copies) for one in _sized(todo, drawn or options.first.split(","), options.footprints)]
+    known = sizes_in(options.sizes)
+    sized = _sized(todo, drawn or options.first.split(","), options.footprints)
+    waiting = [replace(one, copies=copies, known=known.get(_pair(one.job.path))) for one in sized]
     if options.gpus:
         with contextlib.suppress(RooflineError):  # every task says so
             roofline.peaks("cuda:0", native.cache_folder())  # once, while nothing else runs: else the first task of each GPU measures them
@@ -179,6 +171,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--tasks", help="glob on the file's name, such as '1[0-9]_*'")
     parser.add_argument("--draw", default="", help="SEED,COUNT: so many of the tasks, drawn at random, one of each level in turn, as far as they go")
     parser.add_argument("--footprints", type=Path, help="file of eager peaks in bytes: read where it has them, else made")
+    parser.add_argument("--sizes", type=Path, help="file of what else a call of each takes, as benchmarks.kernelbench.room writes it: more may fit")
     parser.add_argument("--largest", type=float, default=math.inf, help="with --footprints: no task that takes more GB in eager")
     parser.add_argument("--smallest", type=float, default=0.0, help="with --footprints: no task that takes less GB in eager, or as much")
     parser.add_argument("--copies", type=float, help="a task's eager peak is held about this often at once; by default as many as its baselines take")

@@ -4,7 +4,8 @@
     python -m benchmarks.kernelbench.whole --kernelbench KB --seed 811 --verdicts 200 --first 0 --out OUT --resume
 
 Both parts take the tasks in the same order and begin none shortly before they end, so that what was begun is a sample of the levels however far it
-went. What is begun and cut short counts at 1.00x. KB has level1, level2, level3 and footprints.json (eager peaks: `run --footprints` makes it).
+went. What is begun and cut short counts at 1.00x. KB has level1, level2, level3, footprints.json (eager peaks: `run --footprints` makes it)
+and, so that more tasks have room at once, sizes.json (`room` makes it).
 
     verdicts   `run.py`: the front door, with the verifier and its timer, of the tasks whose eager peak is above --smallest GB and --largest at most
                (larger ones have the GPU nearly to themselves, in a call of their own: --smallest 4.5 --largest inf)
@@ -48,6 +49,7 @@ def verdicts(options: argparse.Namespace) -> list[str]:
     """Return the command of the part that goes through the front door."""
     command = [sys.executable, "-m", "benchmarks.kernelbench.run", "--kernelbench", str(options.kernelbench), "--levels", options.levels]
     command += ["--draw", f"{options.seed},1000", "--footprints", str(options.kernelbench / "footprints.json")]
+    command += ["--sizes", str(options.kernelbench / "sizes.json")]
     command += ["--smallest", str(options.smallest), "--largest", str(options.largest)]
     command += ["--gpus", str(options.gpus), "--jobs-per-gpu", str(options.verdict_jobs), "--prewarm", "skip", "--trace"]
     command += ["--promised", str(options.promised)]

@@ -142,19 +142,15 @@ def run_baselines() -> Iterator[dict[str, Any]]:
 
 def baselines(shape: Shape) -> Iterator[dict[str, Any]]:
     """Time them at one shape; one that does not run leaves the others their times."""
-    from warpwright.domains.graph.techniques import precision
-    from warpwright.templates import int8_product_triton
+    from warpwright.templates import int8_product_triton, tf32x3
 
-    functions: dict[str, Any] = {"torch": torch}
-    exec(precision.TF32_SPLIT.python_text() + precision.TF32X3.python_text(), functions)
     m, n, k = shape
     x, y, out = draw("normal", m, k, 1), draw("normal", n, k, 2), torch.empty(m, n, device="cuda")
     a, b, across = int8_product.cut(x), int8_product.cut(y), int8_product.cut(y.T.contiguous().T)
-    right = functions["tf32_split"](y.T, -2, False)
     calls: dict[str, Callable[[], object]] = {
         "cublas": lambda: torch.mm(x, y.T, out=out),
         "tf32": lambda: _in_tf32(x, y, out),
-        "tf32x3, b split before": lambda: functions["tf32x3"](functions["tf32_split"](x, -1, True), right, 512),
+        "tf32x3": lambda: tf32x3.matmul(x, y.T),
         "int_mm": lambda: torch._int_mm(a.slices[0], b.slices[0].T),
         "slice a": lambda: int8_product.fill(a),
         "slice b": lambda: int8_product.fill(b),

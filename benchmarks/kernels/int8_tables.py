@@ -70,7 +70,7 @@ def _speed(row: Row, fastest: dict[str, float]) -> Iterator[Row]:
     triton = min(value for name, value in ms.items() if name.startswith("triton"))
     yield {"table": "speed", "m x n x k": _shape(row), "cuBLAS float32 ms": _ms(ms["cublas"]), "slices ms": _ms(ours),
            "TFLOP/s": round(2e-9 * m * n * k / ours), "of cuBLAS float32": f"{ms['cublas'] / ours:.2f}x", "Triton version ms": _ms(triton),
-           "tf32x3 ms": _ms(ms["tf32x3, b split before"]), "cuBLAS TF32 ms": _ms(ms["tf32"])}  # fmt: skip
+           "tf32x3 ms": _ms(ms.get("tf32x3", ms.get("tf32x3, b split before"))), "cuBLAS TF32 ms": _ms(ms["tf32"])}  # fmt: skip
     yield {"table": "slicing", "m x n x k": _shape(row), **{name: _ms(value) for name, value in ms.items() if name.startswith("slice")}}
 
 

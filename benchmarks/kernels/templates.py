@@ -4,7 +4,8 @@
 
 Every case moves 64 MB or more, several times an L2 of 50 MB, so that warm caches hold little of it. Bytes are those that the case has to move: each
 input read once, each result written once. Errors are against float64, over torch's own. `--dry` runs all paths at small sizes on the CPU, with
-the kernels translated (domains/transpile) and no torch.compile. rows.jsonl is written as rows are made; a case that fails is a row with its reason.
+the kernels translated (domains/transpile) and no torch.compile. Where Liger-Kernel is installed a case that it has kernels for has a row beside it
+(table liger). rows.jsonl is written as rows are made; a case that fails is a row with its reason.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,7 @@ from warpwright.domains.graph.cuda import ahead
 from warpwright.domains.graph.cuda.kernel import CudaKernel, source_of
 from warpwright.domains.graph.lower import Original, lower
 from warpwright.domains.graph.techniques.kernels.fuse import FuseCuda
+from warpwright.domains.graph.techniques.kernels.liger import LigerKernels
 from warpwright.tasks import taskfile
 
 Function = Callable[..., Any]
@@ -162,7 +165,7 @@ def rows(name: str, dry: bool, tunings: int, peak: float, distances: tuple[int, 
     for action, ahead.AHEAD in [(action, distance) for action in list(technique.sites(ir))[:tunings] for distance in distances or (usual,)]:
         if dict(action.params)["calls"] != 1:
             continue
-        optimized, launches = program(ir, action, task_text, dry)
+        optimized, launches = program(FuseCuda().apply(ir, action), action, task_text, dry)
         seen = optimized(*inputs)
         error = rms(seen, exact) / max(limits, 1e-12)
         seconds = 0.0 if dry else timed(partial(optimized, *inputs))
@@ -170,6 +173,7 @@ def rows(name: str, dry: bool, tunings: int, peak: float, distances: tuple[int, 
         shown = {"ahead": ahead.AHEAD, "us": round(1e6 * seconds, 1), "error of torch's": round(error, 3)}
         yield {"table": "tunings", "case": name, "tuning": str(action), "launches": launches, **shown}
     ahead.AHEAD = usual
+    yield from beside_liger(name, by_liger(ir, task_text), inputs, exact, limits, min(seconds for seconds, _ in found), dry)
     if dry:
         return
     eager = timed(lambda: function(*inputs))
@@ -182,6 +186,24 @@ def rows(name: str, dry: bool, tunings: int, peak: float, distances: tuple[int, 
         "of copy": round(moved / best / peak, 3), "torch us": round(1e6 * eager, 1), "torch.compile us": round(1e6 * inductor, 1),
         "of the best of both": f"{min(eager, inductor) / best:.2f}x", "default tuning us": round(1e6 * found[0][0], 1), "tuning": str(action),
     }  # fmt: skip
+
+
+def by_liger(ir: Any, text: str) -> Function | None:
+    """Return a case with what Liger-Kernel has a kernel for made by that; None where it has none, or is not installed."""
+    action = next(iter(LigerKernels().sites(ir)), None)
+    return program(LigerKernels().apply(ir, action), action, text, False)[0] if action is not None else None
+
+
+def beside_liger(
+    name: str, liger: Function | None, inputs: list[torch.Tensor], exact: torch.Tensor, limits: float, best: float, dry: bool
+) -> Iterator[dict[str, Any]]:  # fmt: skip
+    """Yield a row of a case with Liger-Kernel's time beside the best of ours, if it takes the case."""
+    if liger is None:
+        return
+    error = rms(liger(*inputs), exact) / max(limits, 1e-12)
+    seconds = 0.0 if dry else timed(partial(liger, *inputs))
+    shown = {"us": round(1e6 * best, 1), "Liger us": round(1e6 * seconds, 1), "of Liger": f"{seconds / best:.2f}x" if best else ""}
+    yield {"table": "liger", "case": name, "Liger-Kernel": metadata.version("liger-kernel"), **shown, "error of torch's": round(error, 3)}
 
 
 def smaller(sizes: tuple[tuple[int, ...], ...]) -> list[tuple[int, ...]]:
@@ -205,9 +227,8 @@ def rms(seen: torch.Tensor, exact: torch.Tensor) -> float:
     return float((seen.double() - exact).square().mean().sqrt())
 
 
-def program(ir: Any, action: Action, text: str, dry: bool) -> tuple[Function, int]:
-    """Return the generated function and how many launches it is."""
-    after = FuseCuda().apply(ir, action)
+def program(after: Any, action: Action, text: str, dry: bool) -> tuple[Function, int]:
+    """Return the generated function of a graph and how many launches of ours it is."""
     names: dict[str, Any] = {"__name__": "generated"}
     exec(compile(lower(after, (action,), Original("case", text, target="cuda")).source.text, "optimized.py", "exec"), names)
     kernels = list({n.target.__name__: n.target for n in after.graph.nodes if isinstance(n.target, CudaKernel)}.values())

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,15 @@ import pytest
 import torch
 
 from benchmarks.kernelbench import cuda_l1_audit as audit
+from benchmarks.kernelbench import judge_memory, room
 from benchmarks.kernelbench import run as kernelbench
 from benchmarks.translation import kernelbench_c_gpu
 from warpwright import bench
 from warpwright.archive import Archive
 from warpwright.base import Task
 from warpwright.tasks import taskfile
+from warpwright.tasks.footprint import Sizes
+from warpwright.verifier.judge import distributions
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -43,6 +47,20 @@ def get_init_inputs():
     return [features]
 """
 
+RELU = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x)
+
+def get_inputs():
+    return [torch.rand(1024, 256)]
+
+def get_init_inputs():
+    return []
+"""
+
 RENAMED = """
 import torch
 
@@ -64,7 +82,7 @@ LACKING = RENAMED.replace("self.offset = torch.nn.Parameter(own.bias.data)", "pa
 
 
 def test_a_gpu_takes_what_fits_it_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernelbench, "CONTEXT_BYTES", 0)
+    monkeypatch.setattr(room, "CONTEXT_BYTES", 0)
     settings = bench.Settings()
 
     def waiting(size: int) -> Any:
@@ -134,6 +152,56 @@ def test_a_gpu_gets_no_more_tasks_at_once_than_their_baselines_leave_memory_for(
     six = [waiting(1.0) for _ in range(6)]
     device.running.clear()
     assert len(kernelbench._fitting(device, six, Counter())) == 4, "six judges that keep their answers filled 140 GB"
+
+
+GIB = 2**30
+
+
+def test_a_task_of_which_more_is_known_is_counted_by_that() -> None:
+    copies = room.JUDGED + 3 * room.EACH
+    relu = Sizes(12 * GIB, 0, 6 * GIB, 6 * GIB, False)
+    assert room._judge(relu) == 4.5 * relu.peak and room._judge(Sizes(16 * GIB, 0, 8 * GIB, 4, False)) < 3.01 * 16 * GIB
+    assert room.needed(relu.peak, copies, relu) < room.needed(relu.peak, copies), "by its peak alone: more"
+    gemm = Sizes(GIB // 2, GIB // 4, GIB // 32, GIB // 1024, False)  # of a few numbers sixty answers are nothing
+    assert room.needed(gemm.peak, copies, gemm) < room.needed(gemm.peak, copies) - 8 * GIB
+    convolution = replace(gemm, convolves=True)
+    assert room.needed(gemm.peak, copies, convolution) == room.needed(gemm.peak, copies)
+    weights = Sizes(4 * GIB, 4 * GIB, 0, 0, False)
+    assert room.needed(weights.peak, copies, weights) == room.needed(weights.peak, copies), "all is weights: as many copies as by the peak"
+    assert room.needed(GIB, room.PREWARM_COPIES, relu) == room.PREWARM_COPIES * GIB + room.CONTEXT_BYTES
+
+
+def test_sizes_come_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "level1").mkdir()
+    (tmp_path / "level1" / "7_relu.py").write_text(TASK)
+    monkeypatch.setattr(sys, "argv", ["room", "--kernelbench", str(tmp_path), "--levels", "1", "--out", str(tmp_path / "sizes.json")])
+    room.main()
+    [(name, known)] = room.sizes_in(tmp_path / "sizes.json").items()
+    assert name == "1:7" and known.inputs == known.outputs == 4 * 4096 * 512 and known.state == 4 * (512 * 512 + 512) and not known.convolves
+    assert not room.sizes_in(tmp_path / "none.json") and not room.sizes_in(None)
+
+
+@pytest.mark.slow
+def test_the_memory_of_a_judge_is_counted(tmp_path: Path) -> None:
+    file = tmp_path / "1_relu.py"
+    file.write_text(RELU)
+    rows = list(judge_memory.rows_of(file, 1.0, 12.9e9))
+    most = {request: max(row["peak"] for row in rows if row["request"] == request) for request in ("certify", "viable", "ship", "compare", "timed")}
+    assert all(3 <= peak <= 5.1 for peak in most.values()), most  # in float64: inputs and outputs take twice an eager peak
+    held = max(row["held"] for row in rows)
+    assert 1.5 < held <= 2.7, "one answer, an output, and inputs for each of two threads"
+    assert rows[-1]["request"] == "trim" and rows[-1]["held"] < 0.2
+
+
+@pytest.mark.parametrize("name", sorted(distributions._TRANSFORMS))
+def test_to_draw_an_input_takes_few_of_its_size(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside the nominal one. They are gigabytes: of an average pooling's 17 GB "coarse" took five at a time."""
+    monkeypatch.setattr(distributions, "PIECE", 1 << 8)
+    monkeypatch.setattr(distributions, "SINES", 1 << 8)
+    tensor = torch.rand(64, 1024, generator=torch.Generator().manual_seed(3))
+    with judge_memory.Ledger() as ledger:
+        distributions.redistribute([tensor], name, 5)
+    assert ledger.peak <= 2.3 * tensor.nbytes
 
 
 def test_an_archive_that_is_too_large_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,6 +91,10 @@ struct uint2 {
 struct float2 {
     float x, y;
 };
+struct alignas(16) float4 {
+    float x, y, z, w;
+};
+inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 inline uint2 make_uint2(u32 x, u32 y) { return {x, y}; }
 inline float2 make_float2(float x, float y) { return {x, y}; }
 inline int min(int x, int y) { return x < y ? x : y; }
@@ -104,6 +108,8 @@ To of_the_bits(From value) {
     return made;
 }
 inline float __int_as_float(int bits) { return of_the_bits<float>(bits); }
+inline float __uint_as_float(u32 bits) { return of_the_bits<float>(bits); }
+inline u32 __float_as_uint(float value) { return of_the_bits<u32>(value); }
 inline float __fmul_rn(float x, float y) {
     volatile float product = x * y;  // never a part of a fused one
     return product;
@@ -129,6 +135,30 @@ T __shfl_sync(u32 lanes, T value, int lane) {
 inline int __any_sync(u32 lanes, int holds) {
     for (int mask = 16; mask > 0; mask /= 2) holds |= __shfl_xor_sync(lanes, holds, mask);
     return holds;
+}
+
+// c += a b by a warp's mma.sync of TF32, 16 x 8 results of 8 terms: the last 13 bits of factors are left out, and sums are cut off, not rounded.
+inline void multiply_tf32(std::initializer_list<float*> c, std::initializer_list<u32> a, std::initializer_list<u32> b) {
+    const u32 group = threadIdx.x % 32 / 4, lane = threadIdx.x % 4, *const own = a.begin();
+    double rows[2][8], columns[2][8];
+    const auto number = [](u64 bits) { return (double)of_the_bits<float>((u32)bits & 0xffffe000u); };
+    for (u32 term = 0; term < 4; ++term) {
+        for (u32 half = 0; half < 2; ++half) {  // registers of terms 0 to 3, then of 4 to 7
+            const u64 both = hopper::exchange(100 + 2 * term + half, (u64)own[2 * half + 1] << 32 | own[2 * half], 4 * group + term);
+            rows[0][4 * half + term] = number(both), rows[1][4 * half + term] = number(both >> 32);
+        }
+        for (u32 column = 0; column < 2; ++column) {
+            const u64 both = hopper::exchange(110 + 2 * term + column, (u64)b.begin()[1] << 32 | b.begin()[0], 4 * (2 * lane + column) + term);
+            columns[column][term] = number(both), columns[column][4 + term] = number(both >> 32);
+        }
+    }
+    for (u32 i = 0; i < 4; ++i) {
+        double sum = *c.begin()[i];
+        for (u32 term = 0; term < 8; ++term) sum += rows[i / 2][term] * columns[i % 2][term];
+        float made = (float)sum;
+        if (fabs((double)made) > fabs(sum)) made = nextafterf(made, 0.0f);
+        *c.begin()[i] = made;
+    }
 }
 inline int __popc(u32 x) { return __builtin_popcount(x); }
 inline int __ffs(int x) { return __builtin_ffs(x); }

@@ -37,6 +37,8 @@ MEANINGS = {
     "bar.arrive A, A;": "hopper::pass({0}, {1})",
     COPY.format(3, "A, A, A"): "hopper::copy_box({0}, {1}, {{{2}, {3}, {4}}}, {5})",
     COPY.format(4, "A, A, A, A"): "hopper::copy_box({0}, {1}, {{{2}, {3}, {4}, {5}}}, {6})",
+    "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {A, A, A, A}, {A, A, A, A}, {A, A}, {A, A, A, A};":
+        "multiply_tf32({{&{0}, &{1}, &{2}, &{3}}}, {{{4}, {5}, {6}, {7}}}, {{{8}, {9}}})",
     "wgmma.fence.sync.aligned;": "hopper::fence_products()",
     "wgmma.commit_group.sync.aligned;": "hopper::commit_products()",
     "wgmma.wait_group.sync.aligned A;": "hopper::wait_for_products({0})",

@@ -110,3 +110,20 @@ def test_where_a_settled_action_fails_what_it_was_put_on_comes_next():
     first, second = optimize(TASK, space, Folded(), "ladder", Budget(None, proposals=2)).records[1:]
     assert first.candidate.source.text.split() == ["collapse", "fold"]
     assert second.candidate.source.text.split() == ["collapse"] and second.speedup == 3.0
+
+
+class Kinds(Step):
+    """Two kernels for the same calls, each with a settled schedule after it."""
+
+    @property
+    def traits(self) -> Traits:
+        return Traits("S", tried_first=True, best_with=(Action("fuse"),))
+
+
+def test_where_a_kernel_is_wrong_another_one_comes_before_the_same_without_its_schedule() -> None:
+    steps = (Step("collapse", "E", 3.0), Kinds("half", "S", 1.0, against=("other",)), Kinds("other", "S", 1.0, against=("half",)),
+             Settled("fuse", "S", 1.6))  # fmt: skip
+    space = replace(toy(steps), estimate=lambda ir: 1.0 - 0.5 * ("half" in ir) - 0.4 * ("other" in ir) - 0.1 * ("fuse" in ir))
+    outcome = optimize(TASK, space, Halves(), "ladder", Budget(None, proposals=2))
+    tried = [set(record.candidate.source.text.split()) for record in outcome.records[1:]]
+    assert tried == [{"collapse", "half", "fuse"}, {"collapse", "other", "fuse"}]

@@ -16,6 +16,7 @@ import pytest
 import torch
 
 from warpwright import targets
+from warpwright.domains.graph.libraries import LIBRARIES
 from warpwright.errors import UsageError
 from warpwright.tasks import taskfile
 
@@ -53,7 +54,8 @@ def agree(task_name: str, baseline: str, device: str, tolerance: float = 1e-4) -
 
 def test_names_by_device() -> None:
     assert targets.names_for("cpu") == ("eager", "compile", "compile_max_autotune")
-    assert targets.names_for("cuda:1") == ("eager", "eager_tf32", "compile", "compile_max_autotune", "cuda_graph")
+    names = [name for name in targets.names_for("cuda:1") if name not in LIBRARIES]  # which may be installed
+    assert names == ["eager", "eager_tf32", "compile", "compile_max_autotune", "cuda_graph"]
 
 
 def test_all_baselines_are_one_file_with_the_task_in_it() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -390,6 +392,22 @@ def test_turns_follow_one_another_after_memory_was_given_back(folder: Path, monk
         record = evaluate(evaluator, SAME)
     assert record.status == "ok" and record.measurement is not None, record.detail
     assert set(record.measurement.regimes) == {"single", "stream"}
+
+
+@pytest.mark.parametrize("ready", [True, False], ids=["baselines are ready", "baselines are to be built"])
+def test_a_program_gives_back_what_its_audit_held_before_it_is_timed(ready: bool) -> None:
+    """The second one, which found the baselines built, kept its inputs twice and its outputs three times on a GPU while it was timed."""
+    done: list[str] = []
+    worker = SimpleNamespace(release_memory=lambda: done.append("released"), stopped=nullcontext)
+    trusted = SimpleNamespace(ready=ready, complete=True)
+
+    def built() -> SimpleNamespace:
+        done.append("built")
+        return trusted
+
+    evaluator = SimpleNamespace(_trusted=trusted, _ready=built)
+    assert LocalEvaluator._ready_beside(evaluator, worker)  # type: ignore[arg-type]
+    assert done == (["released"] if ready else ["released", "built"])
 
 
 def test_one_that_is_left_early_ends_what_it_began(folder: Path) -> None:

@@ -29,6 +29,13 @@ def get_init_inputs():
 MIB = 2**20
 
 
+def test_sizes(tmp_path: Path) -> None:
+    path = tmp_path / "task.py"
+    path.write_text(TASK.format(body="return {'sum': torch.conv2d(x[None, None], x[None, None, :2, :2] * self.scale[0])[..., :7]}"))
+    sizes = footprint.sizes(taskfile.describe(path))
+    assert (sizes.state, sizes.inputs, sizes.outputs) == (4096, MIB, 255 * 7 * 4) and sizes.convolves and sizes.peak > 1.9 * MIB
+
+
 @pytest.mark.parametrize(
     ("body", "tensors"),
     [

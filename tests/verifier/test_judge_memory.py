@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 from collections.abc import Callable
 from dataclasses import asdict
@@ -14,10 +15,10 @@ from corpus import task
 
 from warpwright.base import Case, to_json
 from warpwright.errors import JudgeFailed
-from warpwright.verifier.judge import distributions
+from warpwright.verifier.judge import distributions, judge_worker
 from warpwright.verifier.judge.judge_worker import JudgeWorker
 from warpwright.verifier.judge.original import reference
-from warpwright.verifier.judge.original.answers import key_of
+from warpwright.verifier.judge.original.answers import Answer, key_of
 from warpwright.verifier.judge_client import MOST_TRIMS, Judge
 
 OUT = {"error": "... CUDA out of memory", "kind": "OutOfMemoryError", "message": "CUDA out of memory"}
@@ -105,6 +106,82 @@ def test_an_answer_that_is_made_again_is_the_same(name: str) -> None:
     for one, other in zip(first.leaves, again.leaves, strict=True):
         assert one.original == other.original and one.scale == other.scale and one.shape == other.shape
         torch.testing.assert_close(one.exact, other.exact, rtol=0, atol=0)
+
+
+@pytest.fixture
+def crowded(tmp_path: Path) -> JudgeWorker:
+    """A judge whose memory for answers is less than one takes."""
+    judging = JudgeWorker({"device": "cpu", "exchange": str(tmp_path), "isolation": {}})
+    judging.open(to_json(task("relu")), "7", False)
+    judging._original.forget()
+    judging._original.budget = 1
+    return judging
+
+
+def test_of_answers_that_do_not_fit_one_is_held(crowded: JudgeWorker) -> None:
+    """Neither what the certificate examined nor a sketch stays beside the answer at hand: of gigabytes each, they filled a GPU."""
+    original = crowded._original
+    judged = [Case(name, 3) for name in ("nominal", "normal", "spikes")]
+    assert crowded.certify([asdict(case) for case in judged])["scored"]
+    assert not original.answers and not original.examined
+    original.inputs(judged[0])
+    for case in judged:
+        crowded.judgement._examine(case, 0)
+        assert list(original.answers) == list(original.examined) == [key_of(case, 0)]
+    assert original.sketch(Case("nominal", 4), 0) is not None and not original.answers and not original.examined
+    original.answer(judged[1], 0)
+    assert original.last_sketch is None and list(original.answers) == [key_of(judged[1], 0)]
+
+
+def test_a_sketch_that_refuses_is_let_go_of_before_the_whole_answer_is_worked_out(crowded: JudgeWorker, monkeypatch: pytest.MonkeyPatch) -> None:
+    original, case = crowded._original, Case("nominal", 5)
+    wrong = original.run_own(original.inputs(case), 0) + 1
+    sketched, anew = [], original._answer_anew
+
+    def answered(*asked: Any) -> Any:
+        gc.collect()
+        sketched.append([one for one in gc.get_objects() if isinstance(one, Answer) and one.sketched and one.leaves[0].exact.numel()])
+        return anew(*asked)
+
+    monkeypatch.setattr(original, "_answer_anew", answered)
+    monkeypatch.setattr(crowded, "_outputs", lambda tree, folder: wrong)
+    monkeypatch.setattr(crowded, "_elsewhere", lambda tree, answer: "")
+    assert crowded.compare({}, asdict(case), 0, "", [])["check"] == "values"
+    assert sketched == [[]]
+
+
+def test_large_inputs_are_let_go_of_before_others_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judge_worker, "LARGE_BYTES", 0)
+    judging = JudgeWorker({"device": "cpu", "exchange": str(tmp_path), "isolation": {}})
+    judging.open(to_json(task("relu")), "7", False)
+    drawn, there = judging._original.inputs, list[int]()
+    monkeypatch.setattr(judging._original, "inputs", lambda case: there.append(len(judging.shipped)) or drawn(case))
+    for seed in (1, 2, 2):
+        judging.ship(asdict(Case("nominal", seed)))
+    assert there == [0, 0, 0] and len(judging.shipped) == 1
+    monkeypatch.setattr(judge_worker, "LARGE_BYTES", 1 << 30)
+    for seed in range(3, 9):
+        judging.ship(asdict(Case("nominal", seed)))
+    assert len(judging.shipped) == judge_worker.FRESH_KEPT and there[-1] == judge_worker.FRESH_KEPT
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("form", ["rows", "turned", "sliced"])
+def test_values_that_are_drawn_in_pieces_are_those_drawn_at_once(dtype: torch.dtype, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    tensor = torch.randn(40, 3, 50, generator=torch.Generator().manual_seed(5)).to(dtype)
+    tensor = {"rows": tensor, "turned": tensor.transpose(0, 2), "sliced": tensor[:, 1]}[form]
+    names = ["alike", *(["denormal"] if dtype.itemsize > 2 else [])]
+    whole = [distributions.redistribute([tensor], name, 3)[0] for name in names]
+    monkeypatch.setattr(distributions, "PIECE", 97)
+    for one, name in zip(whole, names, strict=True):
+        pieces = distributions.redistribute([tensor], name, 3)[0]
+        assert torch.equal(one, pieces) and one.stride() == pieces.stride() and not torch.equal(one, tensor)
+    eps, drawn = torch.finfo(dtype).eps, torch.Generator()
+    near = tensor * (1 + eps * (torch.rand(tensor.shape, generator=drawn.manual_seed(3)).to(dtype) * 2 - 1))
+    up = torch.randint(2, tensor.shape, generator=drawn.manual_seed(3)).to(torch.bool)
+    far = torch.where(up, tensor * (1 + 4 * eps), tensor * (1 - 4 * eps))
+    for one, other in ((near, distributions.perturb([tensor], 3)[0]), (far, distributions.move([tensor], 4.0, 3)[0])):
+        assert torch.equal(one, other) and one.stride() == other.stride()
 
 
 def test_what_is_known_of_answers_that_were_forgotten_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

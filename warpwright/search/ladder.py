@@ -59,18 +59,19 @@ def _rewrites(moves: Moves, batch: int) -> Rung:
 
 
 def _asked(moves: Moves, rungs: list[Recipe], batch: int) -> Generator[list[Recipe], list[Record], tuple[list[Recipe], list[Record]]]:
-    """Propose the rungs; where one is wrong, computed more exactly it comes next, and where one fails that ends with a settled action, it comes next
-    without that. Return what was proposed, and the records."""
+    """Propose the rungs; where one is wrong, computed more exactly it comes next. Where one fails that ends with a settled action, it comes next
+    without that; where it is wrong, last: kernels that round too coarsely do so without that schedule as well (KernelBench's 2:49 and 2:91). Return
+    what was proposed, and the records."""
     waiting, asked, records = list(rungs), list[Recipe](), list[Record]()
     while waiting:
         now, waiting = waiting[:batch], waiting[batch:]
         answers = yield from moves.ask(now, batch)
         asked, records = [*asked, *now], [*records, *answers]
-        wrong = [recipe for recipe, record in zip(now, answers, strict=True) if record.status == "wrong"]
-        exact = [longer for recipe in wrong for longer in exactly(moves, recipe)]
-        failed = [recipe for recipe, record in zip(now, answers, strict=True) if not record.speedup]
-        shorter = [recipe[:-1] for recipe in failed if len(recipe) > 1 and moves.space.traits(recipe[-1]).settled]
-        waiting = [recipe for recipe in distinct([*exact, *shorter, *waiting]) if recipe not in asked]
+        failed = [(recipe, record.status == "wrong") for recipe, record in zip(now, answers, strict=True) if not record.speedup]
+        exact = [longer for recipe, wrong in failed if wrong for longer in exactly(moves, recipe)]
+        shorter = [(recipe[:-1], wrong) for recipe, wrong in failed if len(recipe) > 1 and moves.space.traits(recipe[-1]).settled]
+        soon, late = ([recipe for recipe, wrong in shorter if wrong is of] for of in (False, True))
+        waiting = [recipe for recipe in distinct([*exact, *soon, *waiting, *late]) if recipe not in asked]
     return asked, records
 
 

@@ -1,7 +1,7 @@
 """The baseline programs of a task: its own text and a class ModelNew that runs the original in one of the ways a user would try first.
 
-There is no `vendor` baseline. Where one library call does a task's work, eager already makes it, or the graph domain's rewrites propose it as
-a candidate that the verifier sees; a table of patterns here would be a second rewriter that nothing checks.
+There is no baseline of torch's own libraries: where one call of theirs does a task's work, eager already makes it, or the graph domain's rewrites
+propose it as a candidate. Another library that is installed is one (`library_baselines.py`): it makes calls that the original makes, and no pattern.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from pathlib import Path
 
 from warpwright.base import Source
 from warpwright.domains.graph import template
-from warpwright.errors import UsageError
+from warpwright.domains.graph.libraries import LIGER, Library
+from warpwright.errors import MissingExtra, UsageError
+from warpwright.targets import library_baselines
 from warpwright.tasks import training
 
 MARK = "# --- programs that are to run alone hold what follows\n"
@@ -34,6 +36,8 @@ class Baseline:
     """The class ModelNew(Model); `{mode}` is the compile mode."""
     modes: Mapping[str, str]
     """Compile mode by kind of device. A kind that is absent has no such baseline."""
+    library: Library | None = None
+    """What has to be installed for it."""
 
 
 _EAGER = '''
@@ -208,6 +212,7 @@ BASELINES: Mapping[str, Baseline] = {
     # On CUDA the mode that adds CUDA graphs would hand out outputs that the next call overwrites.
     "compile_max_autotune": Baseline(_COMPILE, {"cpu": '"max-autotune"', "cuda": '"max-autotune-no-cudagraphs"'}),
     "cuda_graph": Baseline(_CUDA_GRAPH, {"cuda": ""}),
+    "liger": Baseline(library_baselines.liger(), {"cuda": ""}, LIGER),
 }
 
 
@@ -216,15 +221,21 @@ OF_STEPS = ("eager", "compile", "compile_max_autotune")
 
 
 def names_for(device: str, backward: bool = False) -> tuple[str, ...]:
-    """Return the names of the baselines that exist on a device such as cpu or cuda:0, of a forward or of training steps."""
+    """Return the names of the baselines that exist on a device such as cpu or cuda:0, of a forward or of training steps; those of other libraries
+    where they are installed."""
     kind = device.partition(":")[0]
-    return tuple(name for name, baseline in BASELINES.items() if kind in baseline.modes and not (backward and name not in OF_STEPS))
+    there = {name: baseline for name, baseline in BASELINES.items() if baseline.library is None or baseline.library.installed}
+    return tuple(name for name, baseline in there.items() if kind in baseline.modes and not (backward and name not in OF_STEPS))
 
 
 def expect_known(names: Iterable[str], device: str, backward: bool = False) -> None:
-    """Raise UsageError for a baseline that a device does not have."""
+    """Raise UsageError for a baseline that a device does not have, MissingExtra for one whose library is not installed."""
     known = names_for(device, backward)
     unknown = [name for name in names if name not in known]
+    for name in unknown:
+        library = BASELINES[name].library if name in BASELINES else None
+        if library is not None and not library.installed:
+            raise MissingExtra(library.module, library.extra, f"the baseline {name!r}")
     if unknown:
         raise UsageError(f"there is no baseline {', '.join(map(repr, unknown))} on {device}", f"known there: {', '.join(known)}")
 

@@ -70,6 +70,11 @@ def flash() -> str:
     return _module("flash_hopper", "_flash", {"flash_hopper.cu": text("flash_hopper.cu")})
 
 
+def tf32x3() -> str:
+    """Return Python text that binds `_tf32x3` to a module with `matmul` and what it needs."""
+    return _module("tf32x3", "_tf32x3", {"tf32x3.cu": text("tf32x3.cu")})
+
+
 def _module(name: str, bound: str, texts: Mapping[str, str]) -> str:
     """Return Python text that binds `bound` to a module of the driver and a template, with the CUDA texts that it builds."""
     folder = Path(__file__).parent

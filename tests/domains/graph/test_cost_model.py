@@ -23,7 +23,7 @@ from warpwright.domains.graph.techniques.kernels.fuse import FuseCuda
 from warpwright.domains.graph.techniques.kernels.half_products import HalfProducts
 from warpwright.domains.graph.techniques.kernels.int8 import Int8Slices
 from warpwright.domains.graph.techniques.kernels.launch_plan import LaunchPlan
-from warpwright.domains.graph.techniques.precision import Tf32x3
+from warpwright.domains.graph.techniques.kernels.tf32x3 import Tf32x3
 from warpwright.search import ladder
 from warpwright.search.moves import Moves
 from warpwright.space import Space, Traits

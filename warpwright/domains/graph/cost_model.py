@@ -121,8 +121,6 @@ FUSED_PRODUCT_LAUNCH = 2.0
 """Launches that one of `fused_product` counts as beside a product that takes longer than the host. With that and WORTH_A_STEP of the ladder it
 comes first where its result is the program's (0.72 to 0.98 of the time without it on an H200), not where a norm or a softmax reads that after it
 (0.91 to 1.4)."""
-SPLIT_PASSES = 7.0
-"""Times that an operand of tf32x3 is read or written while it is split in two."""
 GAP = 0.2
 """Of a launch, between two nodes of a CUDA graph: about 1 us."""
 FEW = 8
@@ -189,8 +187,6 @@ def launches(node: fx.Node, rates: Rates | None = None) -> float:
     on_gpu = rates is not None and rates.arithmetic is RATES["cuda"].arithmetic
     if getattr(node.target, "__name__", "") == "int8_linear":
         return SLICED_LAUNCHES
-    if getattr(node.target, "__name__", "") == "tf32x3":
-        return 1 + math.ceil(shape(node.args[0])[-1] / 2 / node.args[2])  # type: ignore[arg-type, operator]  # the small terms, and each piece
     if getattr(node.target, "__name__", "").startswith("fused_product_"):
         return FUSED_PRODUCT_LAUNCH
     if node.target is VIEW_PRODUCT:
@@ -243,10 +239,6 @@ def bytes_of(node: fx.Node) -> float:
         return moved + _size(node) * (len(node.args) - 3)
     if name in FLASH and node.args[16][4]:  # type: ignore[index]
         moved += 2.0 * sum(_size(arg) for arg in node.args[:3])  # type: ignore[misc, arg-type]
-    if name == "tf32_split":
-        return SPLIT_PASSES * _size(node.args[0])  # type: ignore[arg-type]
-    if name == "tf32x3":
-        return moved + 2.0 * _size(node) * math.ceil(shape(node.args[0])[-1] / 2 / node.args[2])  # type: ignore[arg-type, operator]
     if isinstance(node.target, Launches):
         return sum(bytes_of(one) for one in node.target.calls.nodes if isinstance(one.target, CudaKernel))
     if isinstance(node.target, CudaKernel):
@@ -324,7 +316,7 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
     name = getattr(node.target, "__name__", "")
     if is_op(node, *host_cost.PRODUCTS) or name in ("int8_linear", "tf32x3", "half_product"):
         a: Any = node.args[1] if is_op(node, aten.addmm.default, aten.baddbmm.default) else node.args[0]
-        inner = shape(a)[-1] // (2 if name == "tf32x3" else 1)
+        inner = shape(a)[-1]
         kind = {"int8_linear": "int8_slices", "tf32x3": "tf32x3", "half_product": "half"}.get(name, _KINDS.get(value(node).dtype, "float32"))
         return kind, (8.0 if kind == "complex" else 2.0) * math.prod(shape(node)) * inner
     if node.target is VIEW_PRODUCT:

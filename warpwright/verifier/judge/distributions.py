@@ -27,7 +27,7 @@ def _spikes(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Sparse large values: an answer that skips any part of its input misses some of them."""
     share = max(SPIKE_SHARE, min(0.5, 4 / max(1, tensor.numel())))
     places = _random(tensor, generator, normal=False) < share
-    return (_random(tensor, generator, normal=False) * (2 * SPIKE_SIZE) - SPIKE_SIZE) * places
+    return _random(tensor, generator, normal=False).mul_(2 * SPIKE_SIZE).sub_(SPIKE_SIZE).mul_(places)
 
 
 def _with(tensor: torch.Tensor, generator: torch.Generator, values: tuple[float, ...]) -> torch.Tensor:
@@ -71,17 +71,17 @@ def _coarse(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     by_range = generator.initial_seed() % 2 == 1
     step = 2.0 ** math.floor(math.log2(width / (RANGE + 1) if by_range else largest / LARGEST))
     low, high = math.ceil(least / step), math.floor(most / step)
-    coarse = 2 * torch.round(tensor / (2 * step))
+    coarse = (tensor / (2 * step)).round_().mul_(2)  # in place: an input of 17 GB and four results at a time filled a GPU
     odd = _random(tensor, generator, normal=False) < max(ODD_SHARE, min(1 / 4, ODD_LEAST / tensor.numel()))
-    coarse = torch.where(odd, coarse + 1, coarse)
-    coarse = coarse.clamp(low, high) if low <= high else coarse
+    coarse[odd] += 1
+    coarse = coarse.clamp_(low, high) if low <= high else coarse
     places = _one_in_each(tensor)
     if by_range:
-        coarse = torch.where(places, low + RANGE, coarse.clamp(low, low + RANGE))
-        return torch.where(places.roll(1, -1) & ~places, low, coarse) * step
-    if float((coarse.abs() > LARGEST).float().mean()) > MOST_CUT:  # all of them are about as large
-        return coarse * step
-    return torch.where(places, LARGEST if most >= -least else -LARGEST, coarse.clamp(-LARGEST, LARGEST)) * step
+        coarse.clamp_(low, low + RANGE).masked_fill_(places, low + RANGE)
+        return coarse.masked_fill_(places.roll(1, -1).logical_and_(~places), low).mul_(step)
+    if float(((coarse > LARGEST) | (coarse < -LARGEST)).sum()) > MOST_CUT * coarse.numel():  # all of them are about as large
+        return coarse.mul_(step)
+    return coarse.clamp_(-LARGEST, LARGEST).masked_fill_(places, LARGEST if most >= -least else -LARGEST).mul_(step)
 
 
 ODD_SHARE = 1 / 64
@@ -113,7 +113,10 @@ def _one_in_each(tensor: torch.Tensor) -> torch.Tensor:
 def _denormal(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Values of all sizes below the smallest normal number. They come in float32 or float64."""
     largest = float(tensor.abs().max())
-    return (tensor.double() * (0.9 * torch.finfo(tensor.dtype).tiny / largest)).to(tensor.dtype) if 0 < largest < math.inf else tensor
+    if not 0 < largest < math.inf:
+        return tensor
+    share = 0.9 * torch.finfo(tensor.dtype).tiny / largest
+    return _by_pieces(lambda piece: (piece.double() * share).to(piece.dtype), tensor)
 
 
 def _edited(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -122,7 +125,7 @@ def _edited(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     By mask, not by indices: on CUDA, of several writes to one place any may win, and inputs have to come out of their seed the same each time.
     """
     chosen = _random(tensor, generator, normal=False) < max(EDITED_SHARE, min(1 / 16, EDITED_AT_LEAST / tensor.numel()))
-    return torch.where(chosen, 2 * _random(tensor, generator), tensor)
+    return torch.where(chosen, _random(tensor, generator).mul_(2), tensor)
 
 
 def _nudged(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -149,19 +152,35 @@ LOWER = {2: (torch.float8_e4m3fn, torch.float8_e5m2), 4: (torch.float16, torch.b
 
 def _alike(tensor: torch.Tensor) -> torch.Tensor:
     """Other values that are the same ones in a lower precision: a mark made of rounded values does not see it."""
-    if tensor.dtype not in ALIKE_BITS:
-        return tensor
+    return _by_pieces(_alike_piece, tensor) if tensor.dtype in ALIKE_BITS else tensor
+
+
+def _alike_piece(tensor: torch.Tensor) -> torch.Tensor:
     moved = _flipped(tensor, ALIKE_BITS[tensor.dtype])
     for lower in LOWER[tensor.dtype.itemsize]:  # halves round to even, so that a few values do not stay what they were
         moved = torch.where(moved.to(lower).to(tensor.dtype) == tensor.to(lower).to(tensor.dtype), moved, tensor)
-    return torch.empty_like(tensor).copy_(moved)
+    return moved
+
+
+PIECE = 1 << 26
+"""Elements that are changed at once, each by itself: what stands between would take several times the memory of an input of gigabytes."""
+
+
+def _by_pieces(change: Callable[[torch.Tensor], torch.Tensor], tensor: torch.Tensor) -> torch.Tensor:
+    """Return a change of each element by itself, laid out as the tensor is."""
+    if not tensor.is_contiguous():
+        return torch.empty_like(tensor).copy_(change(tensor))
+    changed = torch.empty_like(tensor)
+    for piece, out in zip(tensor.view(-1).split(PIECE), changed.view(-1).split(PIECE), strict=True):
+        out.copy_(change(piece))
+    return changed
 
 
 def _flipped(tensor: torch.Tensor, bit: int) -> torch.Tensor:
     """Return a tensor of 2, 4 or 8 bytes an element with one bit of each finite value but zero turned over, as it stands in memory otherwise."""
     words = tensor.contiguous().view({2: torch.int16, 4: torch.int32, 8: torch.int64}[tensor.element_size()])
     flipped = (words ^ (1 << bit)).view(tensor.dtype)
-    return torch.empty_like(tensor).copy_(torch.where(tensor.isfinite() & (tensor != 0), flipped, tensor))
+    return laid_out_as(tensor, torch.where(tensor.isfinite() & (tensor != 0), flipped, tensor))
 
 
 def _smooth(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -227,13 +246,13 @@ _TRANSFORMS: Mapping[str, Callable[[torch.Tensor, torch.Generator], torch.Tensor
     "tiny": lambda tensor, generator: tensor * 1e-30,
     "negated": lambda tensor, generator: -tensor,
     "offset": lambda tensor, generator: tensor + 10,
-    "near_one": lambda tensor, generator: 1 + 0.01 * _random(tensor, generator),
+    "near_one": lambda tensor, generator: _random(tensor, generator).mul_(0.01).add_(1),
     "smooth": _smooth,
     "edited": _edited,
     "permuted": _permuted,
     "alike": lambda tensor, generator: _alike(tensor),
     "zeros": lambda tensor, generator: torch.zeros_like(tensor),
-    "heavy_tail": lambda tensor, generator: torch.sign(tensor - tensor.mean()) * torch.exp(2 * _random(tensor, generator)),
+    "heavy_tail": lambda tensor, generator: (tensor - tensor.mean()).sign_().mul_(_random(tensor, generator).mul_(2).exp_()),
     "spikes": _spikes,
     "coarse": _coarse,
     "denormal": _denormal,
@@ -319,8 +338,8 @@ def perturb(inputs: Any, seed: int) -> Any:
         if not _is_real(value):
             return value
         generator = torch.Generator(value.device).manual_seed(seed)
-        eps = torch.finfo(value.dtype).eps
-        return value * (1 + eps * (torch.rand(value.shape, generator=generator, device=value.device).to(value.dtype) * 2 - 1))
+        drawn = torch.rand(value.shape, generator=generator, device=value.device).to(value.dtype)
+        return value * drawn.mul_(2).sub_(1).mul_(torch.finfo(value.dtype).eps).add_(1)  # in place: inputs may be gigabytes
 
     return tree_map(change, inputs)
 
@@ -338,7 +357,7 @@ def move(inputs: Any, ulps: float, seed: int | None = None) -> Any:
             return value * (1 + step)
         generator = torch.Generator(value.device).manual_seed(seed)
         up = torch.randint(2, value.shape, generator=generator, device=value.device).to(torch.bool)
-        return torch.where(up, value * (1 + step), value * (1 - step))
+        return torch.where(up, value.new_tensor(1 + step), value.new_tensor(1 - step)).mul_(value)
 
     return tree_map(change, inputs)
 

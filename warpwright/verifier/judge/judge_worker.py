@@ -98,7 +98,8 @@ class JudgeWorker:
         self.answer_seconds = 0.0
         """What it took this thread last, waiting for a GPU included but not for a core, to find a nominal output right by an answer that had to be
         worked out: how long each of those that wait will take."""
-        self.shipped: list[str] = []
+        self.shipped: dict[str, int] = {}
+        """The bytes of inputs that can be taken, by owner, the latest last."""
         self.states: dict[int, dict[str, Any]] = {}
         self.layouts: dict[Key, bool] = {}
         """Whether the original misreads inputs at other strides, by case and state."""
@@ -124,7 +125,7 @@ class JudgeWorker:
         `on_host`: the CPU is asked first whether the original takes a state.
         """
         self.shelf.release_all()
-        self.last, self.shipped, self.form = [], [], []
+        self.last, self.shipped, self.form = [], {}, []
         self.aside.clear()
         self.states.clear()
         self.layouts.clear()
@@ -219,24 +220,28 @@ class JudgeWorker:
         """Ship a case's inputs. Only the latest few shipments to one that asks (`to`) stay available."""
         drawn = from_json(Case, case)
         owner = f"case{abs(hash(key_of(drawn, 0)))}-{to}"
-        if owner in self.shipped:
-            self.shipped.remove(owner)
-            self.shelf.release(owner)
-        self.shipped.append(owner)
+        before = [one for one in self.shipped if one.endswith(f"-{to}")]
+        for old in before:
+            if old == owner or self.shipped[old] > LARGE_BYTES:  # before others are drawn, which replace them
+                self._let_go(old)
         inputs = self._original.inputs(drawn)
-        large = sum(tensor.numel() * tensor.element_size() for tensor in tensors_of(inputs)) > LARGE_BYTES
-        mine = [one for one in self.shipped if one.endswith(f"-{to}")]
-        for old in mine[: -1 if large else -FRESH_KEPT]:
-            self.shipped.remove(old)
-            self.shelf.release(old)
+        size = sum(tensor.numel() * tensor.element_size() for tensor in tensors_of(inputs))
+        kept = [old for old in before if old in self.shipped]
+        for old in kept if size > LARGE_BYTES else kept[: len(kept) + 1 - FRESH_KEPT]:
+            self._let_go(old)
+        self.shipped[owner] = size
         shipped = exchange.encode(inputs, lambda tensor: self.shelf.put(tensor, owner), trusted=True)
         return {"inputs": shipped, "draws": self._original.draws.seed_of(drawn)}
 
+    def _let_go(self, owner: str) -> None:
+        del self.shipped[owner]
+        self.shelf.release(owner)
+
     def forget(self) -> dict[str, Any]:
         """Let go of the shipped inputs and of the last output."""
-        for owner in self.shipped:
-            self.shelf.release(owner)
-        self.shipped, self.last = [], []
+        for owner in list(self.shipped):
+            self._let_go(owner)
+        self.last = []
         self._original.held.clear()
         return {}
 
@@ -339,6 +344,7 @@ class JudgeWorker:
         """Return the sensitivity certificate, by cases that can be used."""
         certificate = certify(self._original, tuple(from_json(Case, case) for case in cases), self.judgement.check, advisory=False)
         self._original.answers.clear()  # no program meets these cases
+        self.judgement.forget()
         return asdict(certificate)
 
     def set_aside(self, tree: Any, folder: str) -> dict[str, Any]:
@@ -376,11 +382,11 @@ class JudgeWorker:
         drawn, began = from_json(Case, case), time.thread_time()
         known = key_of(drawn, which) in self._original.answers
         self.last = []
-        sketch = self._original.sketch(drawn, which) if not typical else None
-        answer = sketch or self._original.answer(drawn, which)
+        answer = (None if typical else self._original.sketch(drawn, which)) or self._original.answer(drawn, which)
         value = self.aside[aside] if aside >= 0 else self._outputs(tree, folder)
-        result = self._judged(tree, value, answer, drawn, which, typical)
-        if sketch is not None and result["check"]:  # only the whole answer refuses
+        result, sketched = self._judged(tree, value, answer, drawn, which, typical), answer.sketched
+        del answer  # its values and those of another answer may not fit beside one another
+        if sketched and result["check"]:  # only the whole answer refuses
             result = self._judged(tree, value, self._original.answer(drawn, which), drawn, which, typical)
         if result["check"] == "values":
             earlier = self._earlier(drawn, which, previous)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -27,7 +26,7 @@ from warpwright.verifier.judge.oracle import (
     tolerance,
     worst,
 )
-from warpwright.verifier.judge.original.answers import NO_ERROR, Answer, Key, Leaf, as_tensor, dtype_of, key_of
+from warpwright.verifier.judge.original.answers import NO_ERROR, Answer, Leaf, as_tensor, dtype_of, key_of
 from warpwright.verifier.judge.original.conditioning import examined
 from warpwright.verifier.judge.original.precisions import widen
 from warpwright.verifier.judge.original.reference import Original
@@ -49,7 +48,6 @@ class Judgement:
 
     def __init__(self, original: Original) -> None:
         self.original = original
-        self._examined: OrderedDict[Key, Answer] = OrderedDict()
 
     def judge(self, values: Sequence[Any], case: Case, which: int, typical: bool = False) -> dict[str, Any]:
         """Return check ("" for a pass), reason, excess and errors of output leaves, which have the structure of the original's.
@@ -100,7 +98,7 @@ class Judgement:
 
     def far_apart(self, case: Case, which: int, earlier: Case, state: int) -> bool:
         """Whether the right answers to two calls differ by far more than is allowed, in an output at least."""
-        here, there = self._examined.get(key_of(case, which)) or self.original.answer(case, which), self.original.answer(earlier, state)
+        here, there = self.original.examined.get(key_of(case, which)) or self.original.answer(case, which), self.original.answer(earlier, state)
         return any(_far_apart(one, other) for one, other in zip(here.leaves, there.leaves, strict=False))
 
     def check(self, values: Sequence[Any], case: Case, which: int) -> str:
@@ -116,16 +114,16 @@ class Judgement:
         return {**found, "shares": {name: share for item in results for name, share in item.get("shares", {}).items()}}
 
     def _examine(self, case: Case, which: int) -> Answer:
-        key = key_of(case, which)
-        if key not in self._examined:
-            self._examined[key] = examined(self.original, case, which)
-            while len(self._examined) > EXAMINED_KEPT:
-                self._examined.popitem(last=False)
-        return self._examined[key]
+        key, known = key_of(case, which), self.original.examined
+        if key not in known:
+            known[key] = examined(self.original, case, which)
+            while len(known) > EXAMINED_KEPT:
+                known.popitem(last=False)
+        return known[key]
 
     def forget(self) -> None:
         """Let go of answers that can be made again."""
-        self._examined.clear()
+        self.original.examined.clear()
 
 
 def judge_leaf(value: Any, leaf: Leaf, strided: bool = False) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from torch.nn import functional as F
 
 from tests.domains.graph.techniques.exactness import assert_equal_in_double, assert_numerically_sound, captured, draw, fixpoint, randomised
 from warpwright.domains.graph.ir import GraphIR
-from warpwright.domains.graph.techniques import precision
 from warpwright.domains.graph.techniques.algebra import dead, identity, scalars
 from warpwright.domains.graph.techniques.algebra.ranges import bounds
 
@@ -72,7 +71,6 @@ CASES: list[tuple[Any, Callable[..., Any], tuple[int, ...], list[Callable[[], nn
     (scalars.FACTOR_INTO_LINEAR, lambda m, x: m.layers[0](x) * m.p / m.p.exp(), (2, 4, 5, 5), [lambda: nn.ConvTranspose2d(4, 4, 3, groups=2)]),
     (scalars.FACTOR_INTO_LINEAR, lambda m, x: m.p * m.layers[0](x), (2, 4, 5, 5), [lambda: nn.ConvTranspose2d(4, 4, 3)]),
     (scalars.INPUT_SCALE_INTO_LINEAR, lambda m, x: m.layers[0](x * 3.0), (2, 4, 5, 5), [lambda: nn.Conv2d(4, 4, 3)]),
-    (precision.Tf32x3(), lambda m, x: m.layers[0](x) @ x.T, (800, 800), [lambda: nn.Linear(800, 800)]),
 ]
 
 
@@ -116,24 +114,6 @@ def test_does_not_fire(technique, function, size):
     assert not list(technique.sites(captured(Plain(function), torch.randn(*size))))
 
 
-class Product(nn.Module):
-    """A product of two inputs."""
-
-    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        return x @ y
-
-
-@pytest.mark.parametrize(
-    ("rows", "inner", "columns", "chunks"),
-    [(1024, 4096, 1024, [512, 256]), (1024, 32768, 512, [512]), (1024, 65536, 512, []), (8192, 64, 8192, []), (32768, 32, 32768, []),
-     (8205, 2949, 592, []), (2048, 1 << 18, 1, [])],
-)  # fmt: skip
-def test_products_that_memory_limits_are_not_split(rows: int, inner: int, columns: int, chunks: list[int]) -> None:
-    """Sizes like those that lost on an H200: few operations a number, pieces one after another, and what tensor cores cannot load."""
-    ir = captured(Product(), *(torch.empty(1, 1).expand(size) for size in ((rows, inner), (inner, columns))))
-    assert [dict(action.params)["chunk"] for action in precision.Tf32x3().sites(ir)] == chunks
-
-
 OPS: list[Callable[[torch.Tensor, float], torch.Tensor]] = [
     lambda x, c: x * c,
     lambda x, c: x + c,
@@ -170,41 +150,3 @@ def test_random_chains_keep_their_result(chain, seed):
     with torch.no_grad():
         result = model(draw("scaled", (5, 3), seed))
     assert low - 1e-5 <= result.min() and result.max() <= high + 1e-5
-
-
-def generated(*functions: Any) -> dict[str, Any]:
-    names: dict[str, Any] = {"torch": torch}
-    for function in functions:
-        exec(function.python_text(), names)
-    return names
-
-
-LAYOUTS = {"rows": lambda x: x, "columns": lambda x: x.mT.contiguous().mT, "every other": lambda x: x.repeat_interleave(2, -1)[..., ::2]}
-
-
-@pytest.mark.parametrize("sizes", [((64, 96), (96, 48)), ((3, 20, 96), (96, 48)), ((3, 20, 96), (3, 96, 7)), ((2, 3, 4, 33), (2, 3, 33, 5))], ids=str)
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_split_product_is_as_exact_as_float32(sizes, layout):
-    names = generated(precision.TF32_SPLIT, precision.TF32X3)
-    for kind in ("normal", "scaled", "offset", "heavy"):
-        a, b = (LAYOUTS[layout](draw(kind, size, 1 + seed)) for seed, size in enumerate(sizes))
-        left, right = names["tf32_split"](a, -1, True), names["tf32_split"](b, -2, False)
-        for part in (*left.chunk(2, -1)[1:], *right.chunk(2, -2)[:1]):
-            assert not (part.contiguous().view(torch.int32) & 0x1FFF).any()  # TF32 holds it
-        truth = a.double() @ b.double()
-        for chunk in (16, 512):
-            error = (names["tf32x3"](left, right, chunk).double() - truth).abs().max()
-            assert error <= 2 * (a @ b - truth).abs().max() + 8e-7 * truth.abs().max()
-
-
-def test_split_product_does_not_hide_inf_and_nan():
-    names = generated(precision.TF32_SPLIT, precision.TF32X3)
-    a, b = draw("normal", (64, 96), 1), draw("normal", (96, 48), 2)
-    a[0, 0], a[1, 1] = float("inf"), float("nan")
-    seen = names["tf32x3"](names["tf32_split"](a, -1, True), names["tf32_split"](b, -2, False), 32)
-    assert not seen[0].isfinite().any() and seen[2:].isfinite().all() and seen[1].isnan().all()
-
-
-def test_split_of_a_parameter_is_folded():
-    before, after, _ = rewritten(precision.Tf32x3(), lambda m, x: m.layers[0](x), (800, 800), nn.Linear(800, 800))
-    assert before.scheduled("fold_parameters") is None and after.scheduled("fold_parameters") is not None

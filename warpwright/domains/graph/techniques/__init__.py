@@ -26,10 +26,12 @@ from warpwright.domains.graph.techniques.kernels import (
     half_products,
     int8,
     launch_plan,
+    liger,
     recurrent,
     scans,
     short_products,
     small_products,
+    tf32x3,
     top_k,
     view_products,
     windows,
@@ -62,9 +64,9 @@ convolution, which hide it from the rules that look for one.
 ON_CPU: tuple[Any, ...] = (*fold.TECHNIQUES, *forms.TECHNIQUES, *fuse.TECHNIQUES, *schedule.TECHNIQUES, *schedule.CPU_TECHNIQUES)
 _KERNELS: tuple[Any, ...] = (
     *recurrent.TECHNIQUES, *attention.TECHNIQUES, *view_products.TECHNIQUES, *short_products.TECHNIQUES, *fused_product.TECHNIQUES,
-    *small_products.TECHNIQUES, *half_products.TECHNIQUES, *int8.TECHNIQUES, *precision.TECHNIQUES,
+    *small_products.TECHNIQUES, *half_products.TECHNIQUES, *int8.TECHNIQUES, *tf32x3.TECHNIQUES, *precision.TECHNIQUES,
     *direct_convolution.TECHNIQUES, *implicit.TECHNIQUES, *half.TECHNIQUES, *windows.TECHNIQUES, *scans.TECHNIQUES, *activated.TECHNIQUES,
-    *top_k.TECHNIQUES, *fuse.CUDA_TECHNIQUES,
+    *top_k.TECHNIQUES, *liger.TECHNIQUES, *fuse.CUDA_TECHNIQUES,
 )  # fmt: skip
 ON_CUDA: tuple[Any, ...] = (
     *fold.TECHNIQUES, *forms.TECHNIQUES, *_KERNELS, *schedule.TECHNIQUES, *launch_plan.CUDA_TECHNIQUES, *schedule.CUDA_TECHNIQUES,
@@ -86,6 +88,6 @@ def techniques(target: str, backward: bool = False, tf32: bool = False) -> tuple
         kernels = fuse.CUDA_TECHNIQUES if target == "cuda" else fuse.TECHNIQUES
         rewrites = [technique for technique in REWRITES if technique not in NOT_OF_STEPS]
         return (*rewrites, differentiate.Differentiate(target), *kernels, *OF_STEPS)
-    permitting = (attention.FlashAttentions(), implicit.ImplicitConvolutions(), half_products.HalfProducts(), int8.Int8Slices(), precision.Tf32x3())
+    permitting = (attention.FlashAttentions(), implicit.ImplicitConvolutions(), half_products.HalfProducts(), int8.Int8Slices(), tf32x3.Tf32x3())
     schedules = ON_CUDA if target == "cuda" else ON_CPU
     return (*REWRITES, *(replace(technique, tf32=tf32) if technique in permitting else technique for technique in schedules))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -43,6 +43,10 @@ REDRAWN_STRENGTHS = (2.0, 2.0, 1.0, 0.2)
 KNOWN_BYTES = 64 << 20
 """Of answers whose float64 values were forgotten. The sizes of rows and columns take up to 0.5 MB for each dimension of an output, and each of
 hundreds of timed calls has a case of its own, which is never asked for again."""
+
+EXAMINED_SHARE = 4
+"""Of the memory for answers: so much may examined ones keep, which are needed again where a program is refused by little. (One of the certificate's,
+and a sketch, stayed for as long as the judge: 26 of the 65 GB that one held between requests for KernelBench's L1-19, whose answers take 13.)"""
 
 HELD_SHARE = 8
 """Of the memory for answers: so much may inputs take on a CPU. A GPU draws them in no time, and its memory is others' too."""
@@ -90,6 +94,8 @@ class Original:
         self.plain: Answer | None = None
         """The form of an answer to nominal inputs, its values left out."""
         self.last_sketch: tuple[Key, Answer] | None = None
+        self.examined: OrderedDict[Key, Answer] = OrderedDict()
+        """The latest that were examined (`conditioning.py`), within a share of the budget once another answer is worked out."""
         self.may_use_tf32 = device.startswith("cuda") and bool(tf32.permitted())
         """The program's flags permit TF32 in an operator, and its device has the unit. Found out to be idle at the first answer, if it is."""
         self.largest: dict[str, dict[int, torch.Tensor]] = {}
@@ -381,7 +387,6 @@ class Original:
             return None
         if self.last_sketch is not None and self.last_sketch[0] == key:
             return self.last_sketch[1]
-        self.last_sketch = None
         self._make_room(max((answer.bytes for answer in self.answers.values()), default=0))
         inputs = self.inputs(case)
         if self.is_double(inputs):
@@ -412,6 +417,7 @@ class Original:
     def forget(self) -> None:
         """Let go of answers that can be made again."""
         self.answers.clear()
+        self.examined.clear()
         self.states.clear()
         self.last_sketch = None
 
@@ -428,7 +434,12 @@ class Original:
 
         Every program goes through the same cases, in an order of its own, and some calls have a case of their own. Who forgets what is oldest finds
         little of a round there the next time if the round does not fit; who forgets the newest finds as many answers as fit.
+
+        What stays besides is not asked for once another answer is: a sketch, and examined answers that take much.
         """
+        self.last_sketch = None
+        while self.examined and sum(answer.bytes for answer in self.examined.values()) > self.budget // EXAMINED_SHARE:
+            self.examined.popitem(last=False)
         _forget(self.answers, self.budget - wanted, self.found)
 
     def _with_usual_error(self, answer: Answer) -> Answer:

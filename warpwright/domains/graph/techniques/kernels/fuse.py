@@ -201,7 +201,7 @@ def _plan(ir: GraphIR, on_gpu: bool, least: int = LEAST_ELEMENTS) -> tuple[Graph
 @functools.lru_cache(maxsize=8)
 def _grown(ir: GraphIR, on_gpu: bool) -> tuple[GraphIR, list[list[fx.Node]]]:
     """Return what `_plan` does, with regions of any size; a search asks for sites often."""
-    expanded = two_level.expand(losses.expand(expand(statistics.expand(ir) if on_gpu else ir)))
+    expanded = two_level.expand(losses.expand(expand(statistics.expand(ir) if on_gpu else ir), on_gpu))
     if on_gpu:  # on a CPU oneDNN adds it while it writes
         expanded = reordered.expand(bias.expand(expanded), LEAST_COPIED)
         if ir.training is None:  # a step's forward half ends before the program does; amax shares gradients among equal elements, max does not

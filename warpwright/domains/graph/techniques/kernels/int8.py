@@ -90,8 +90,11 @@ class Int8Slices:
     tf32: bool = False
     """Does the task permit TF32 in products? There the library's, and float16 operands, are twice as fast or more."""
     name: str = "int8_slices"
-    traits: ClassVar[Traits] = Traits("S", tried_first=True, best_with=(fuse_cuda(1, DEFAULT), fuse_cuda(1, DEFAULT, 0), Action("cuda_graph")))
-    """What stands around a product that has become so fast is a large part of the time: biases, activations and norms are fused at once."""
+    traits: ClassVar[Traits] = Traits(
+        "S", tried_first=True, best_with=(Action("tf32x3"), fuse_cuda(1, DEFAULT), fuse_cuda(1, DEFAULT, 0), Action("cuda_graph"))
+    )
+    """Products that slices do not pay for go to `tf32x3`. What stands around a product that has become so fast is a large part of the time: biases,
+    activations and norms are fused at once."""
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield one action for all products that gain, together, and one for more of them."""

@@ -1,0 +1,187 @@
+// Float32 matrix product on TF32 tensor cores with float32's error: C[m, n] = sum over k of A[m, k] * B[k, n], or batches of such products.
+//
+// Each number is cut into two of TF32, high + low, and the three products that matter are formed: low * high, high * low, high * high; low * low is
+// below float32's last bit (Ootomo and Yokota, 2022, doi:10.1177/10943420221090256). Tensor cores cut off what they add up, which pulls a long sum
+// towards zero: they sum over STEP terms alone, the small products first, and those sums are added in float32.
+//
+// What TF32 cannot hold is done again in plain float32, a tile of the result at a time: tiles with a result that is Inf or NaN (an infinite factor has
+// no low part), and tiles that are small themselves, below 2^-60, of factors below 2^-100, whose low parts are lost.
+//
+// Ladder
+//   1. A tile of 128 x 128 in registers, 64 x 32 a warp, operands through registers into two halves of shared memory (this kernel).
+//
+// Parameters (macros): WM, WN: warps down and across, a tile has 64 WM x 32 WN results; STEP = 16 | 32 terms a slice; A_TERMS, B_TERMS: whether terms
+// are contiguous in memory (else rows of A, columns of B are). `splits` cuts k: C then is [splits, batches, m, n], to be added by the caller.
+// `pitch`: elements from a row of A (or a term, where rows are contiguous) to the next; `quick`: 16 bytes may be read at once.
+//
+// Least work: 2 m n k operations, three times as many on the tensor cores. Of mma.sync on an H200 (60 % of wgmma's 495 TFLOP/s) 100 TFLOP/s can be
+// had; templates/device/product_tf32.cu, which has the same inner loop, reaches 104 at 4,096 x 4,096 x 4,096 (results/fsr20_h200).
+
+typedef unsigned int u32;
+
+constexpr int ROWS = 64 * WM, COLUMNS = 32 * WN, THREADS = 32 * WM * WN;
+constexpr u32 SMALL_FACTOR = (127 - 100) << 23, SMALL_RESULT = (127 - 60) << 23;  // as bits of a float32: 2^-100 and 2^-60
+
+// One operand's slices: SIZE rows (of A; or columns of B) by STEP terms, in shared memory as they lie in global memory. The pitches meet no bank twice.
+template <int SIZE, bool TERMS>
+struct Slice {
+    static constexpr int PITCH = TERMS ? STEP + 4 : SIZE + 8, FLOATS = (TERMS ? SIZE : STEP) * PITCH, TURNS = SIZE * STEP / 4 / THREADS;
+    static constexpr int LINE = (TERMS ? STEP : SIZE) / 4;  // quads of a line that is contiguous
+
+    static __device__ __forceinline__ int place(int row, int term) { return TERMS ? row * PITCH + term : term * PITCH + row; }
+
+    // Read a thread's quads of the slice that begins at (row, term); what lies outside is zero.
+    static __device__ __forceinline__ void read(float (&own)[TURNS][4], const float* from, long long pitch, int row, int rows, int term, int terms, int quick) {
+#pragma unroll
+        for (int turn = 0; turn < TURNS; ++turn) {
+            const int quad = threadIdx.x + turn * THREADS, line = quad / LINE, along = quad % LINE * 4;
+            const int r = row + (TERMS ? line : along), t = term + (TERMS ? along : line);
+            const float* at = from + (TERMS ? r * pitch + t : t * pitch + r);
+            if (quick && r + (TERMS ? 1 : 4) <= rows && t + (TERMS ? 4 : 1) <= terms) {
+                const float4 four = *(const float4*)at;
+                own[turn][0] = four.x, own[turn][1] = four.y, own[turn][2] = four.z, own[turn][3] = four.w;
+            } else {
+#pragma unroll
+                for (int e = 0; e < 4; ++e) own[turn][e] = r + (TERMS ? 0 : e) < rows && t + (TERMS ? e : 0) < terms ? at[e] : 0.0f;
+            }
+        }
+    }
+
+    // Write them to shared memory. Returns whether one is so small that its low part is lost.
+    static __device__ __forceinline__ bool write(float* to, const float (&own)[TURNS][4]) {
+        bool small = false;
+#pragma unroll
+        for (int turn = 0; turn < TURNS; ++turn) {
+            const int quad = threadIdx.x + turn * THREADS, line = quad / LINE, along = quad % LINE * 4;
+#pragma unroll
+            for (int e = 0; e < 4; ++e) small |= (__float_as_uint(own[turn][e]) & 0x7fffffffu) - 1 < SMALL_FACTOR - 1;  // zero is not
+            *(float4*)(to + line * PITCH + along) = make_float4(own[turn][0], own[turn][1], own[turn][2], own[turn][3]);
+        }
+        return small;
+    }
+};
+
+// c += a * b: 16 x 8 results of 8 terms, which a warp holds
+__device__ __forceinline__ void multiply(float* c, const u32* a, const u32* b) {
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// Both to the nearest number of TF32, whose last 13 bits the tensor core leaves out
+__device__ __forceinline__ void halves(float value, u32& high, u32& low) {
+    high = (__float_as_uint(value) + 0x1000u) & 0xffffe000u;
+    low = __float_as_uint(value - __uint_as_float(high)) + 0x1000u;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    tf32x3(const float* a, const float* b, float* c, long long a_pitch, long long b_pitch, long long a_batch, long long b_batch, int m, int n, int k,
+           int batches, int splits, int each, int a_quick, int b_quick) {
+    typedef Slice<ROWS, A_TERMS> Left;
+    typedef Slice<COLUMNS, B_TERMS> Right;
+    constexpr int HALF = Left::FLOATS + Right::FLOATS, GROUP = 8;
+    extern __shared__ __align__(16) char storage[];
+    __shared__ int small_factors, again;
+    float* const shared = (float*)storage;
+    const int warp = threadIdx.x / 32, group = threadIdx.x % 32 / 4, lane = threadIdx.x % 4;  // of eight rows, of four terms
+    const int down = warp / WN * 64, across = warp % WN * 32;
+
+    // Which tile: eight rows of tiles are walked together, for L2
+    const int high = (m + ROWS - 1) / ROWS, wide = (n + COLUMNS - 1) / COLUMNS, tile = blockIdx.x % (high * wide), which = blockIdx.x / (high * wide);
+    const int band = tile / (GROUP * wide), tall = min(high - band * GROUP, GROUP);
+    const int top = (band * GROUP + tile % (GROUP * wide) % tall) * ROWS, side = tile % (GROUP * wide) / tall * COLUMNS;
+    const int batch = which % batches, split = which / batches, first = split * each, last = min(first + each, k);
+    a += batch * a_batch, b += batch * b_batch, c += ((long long)split * batches + batch) * m * n;
+    if (threadIdx.x == 0) small_factors = again = 0;
+
+    float sum[4][4][4], left_own[Left::TURNS][4], right_own[Right::TURNS][4];
+#pragma unroll
+    for (int i = 0; i < 64; ++i) sum[i / 16][i / 4 % 4][i % 4] = 0.0f;
+    Left::read(left_own, a, a_pitch, top, m, first, last, a_quick);
+    Right::read(right_own, b, b_pitch, side, n, first, last, b_quick);
+    bool small = Left::write(shared, left_own);
+    small |= Right::write(shared + Left::FLOATS, right_own);
+    __syncthreads();
+    for (int term = first, half = 0; term < last; term += STEP, half ^= 1) {
+        const float *left = shared + half * HALF, *right = left + Left::FLOATS;
+        if (term + STEP < last) {
+            Left::read(left_own, a, a_pitch, top, m, term + STEP, last, a_quick);
+            Right::read(right_own, b, b_pitch, side, n, term + STEP, last, b_quick);
+        }
+        float part[4][4][4];
+#pragma unroll
+        for (int i = 0; i < 64; ++i) part[i / 16][i / 4 % 4][i % 4] = 0.0f;
+#pragma unroll
+        for (int at = 0; at < STEP; at += 8) {
+            u32 b_high[4][2], b_low[4][2];
+#pragma unroll
+            for (int j = 0; j < 4; ++j) {
+#pragma unroll
+                for (int e = 0; e < 2; ++e) halves(right[Right::place(across + 8 * j + group, at + lane + 4 * e)], b_high[j][e], b_low[j][e]);
+            }
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                u32 a_high[4], a_low[4];
+#pragma unroll
+                for (int e = 0; e < 4; ++e) halves(left[Left::place(down + 16 * i + group + e % 2 * 8, at + lane + e / 2 * 4)], a_high[e], a_low[e]);
+#pragma unroll
+                for (int j = 0; j < 4; ++j) multiply(part[i][j], a_low, b_high[j]);
+#pragma unroll
+                for (int j = 0; j < 4; ++j) multiply(part[i][j], a_high, b_low[j]);
+#pragma unroll
+                for (int j = 0; j < 4; ++j) multiply(part[i][j], a_high, b_high[j]);
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < 64; ++i) sum[i / 16][i / 4 % 4][i % 4] += part[i / 16][i / 4 % 4][i % 4];
+        if (term + STEP < last) {
+            float* to = shared + (half ^ 1) * HALF;
+            small |= Left::write(to, left_own);
+            small |= Right::write(to + Left::FLOATS, right_own);
+        }
+        __syncthreads();
+    }
+
+    // Is there what TF32 cannot hold?
+    if (small) small_factors = 1;
+    __syncthreads();
+    bool wrong = false;
+#pragma unroll
+    for (int i = 0; i < 64; ++i) {
+        const int r = top + down + i / 16 * 16 + group + i % 4 / 2 * 8, s = side + across + i / 4 % 4 * 8 + 2 * lane + i % 2;
+        const u32 bits = __float_as_uint(sum[i / 16][i / 4 % 4][i % 4]) & 0x7fffffffu;
+        wrong |= bits >= 0x7f800000u || (small_factors && bits < SMALL_RESULT && r < m && s < n);
+    }
+    if (wrong) again = 1;
+    __syncthreads();
+    if (again) {
+        for (int i = threadIdx.x; i < ROWS * COLUMNS; i += THREADS) {
+            const int r = top + i / COLUMNS, s = side + i % COLUMNS;
+            if (r >= m || s >= n) continue;
+            float total = 0.0f;
+            for (int term = first; term < last; ++term) {
+                total = fmaf(a[A_TERMS ? r * a_pitch + term : term * a_pitch + r], b[B_TERMS ? s * b_pitch + term : term * b_pitch + s], total);
+            }
+            c[(long long)r * n + s] = total;
+        }
+        return;
+    }
+    const bool pairs = n % 2 == 0;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                const int r = top + down + 16 * i + group + 8 * half, s = side + across + 8 * j + 2 * lane;
+                float* const to = c + (long long)r * n + s;
+                if (r < m && s + 1 < n && pairs) {
+                    *(float2*)to = make_float2(sum[i][j][2 * half], sum[i][j][2 * half + 1]);
+                } else if (r < m) {
+                    if (s < n) to[0] = sum[i][j][2 * half];
+                    if (s + 1 < n) to[1] = sum[i][j][2 * half + 1];
+                }
+            }
+        }
+    }
+}
