@@ -14,8 +14,12 @@
 // are contiguous in memory (else rows of A, columns of B are). `splits` cuts k: C then is [splits, batches, m, n], to be added by the caller.
 // `pitch`: elements from a row of A (or a term, where rows are contiguous) to the next; `quick`: 16 bytes may be read at once.
 //
-// Least work: 2 m n k operations, three times as many on the tensor cores. Of mma.sync on an H200 (60 % of wgmma's 495 TFLOP/s) 100 TFLOP/s can be
-// had; templates/device/product_tf32.cu, which has the same inner loop, reaches 104 at 4,096 x 4,096 x 4,096 (results/fsr20_h200).
+// Least work: 2 m n k operations, three times as many on the tensor cores. By mma.sync an H200 has half of wgmma's 495 TFLOP/s at best: 80 of float32.
+//
+// NOTES (outcomes; add below, newest last)
+//   H200, 2026-11-30 (results/tf32x3_h200): with branches around the loads 44 TFLOP/s at 4,096 cubed, without 50 to 58 (predicted 100, from a figure
+//   that was misread), cuBLAS in float32 50. STEP=32 gains 3 to 5 % where both operands' terms are contiguous and loses 3 to 8 % elsewhere. Of few
+//   terms the time is the arithmetic and then the writing: a block that writes does not multiply. Next: wgmma, one operand from registers.
 
 typedef unsigned int u32;
 

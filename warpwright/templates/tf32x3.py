@@ -41,7 +41,8 @@ class Tile(NamedTuple):
         return 8 * sum(size * (self.step + 4) if terms else self.step * (size + 8) for size, terms in sides)
 
 
-LARGE, SMALL = Tile(), Tile(2, 2)
+LARGE, SMALL, OF_ROWS = Tile(), Tile(2, 2), Tile(step=32)
+"""In general; of few terms; where the terms of both operands are contiguous."""
 
 
 class Side(NamedTuple):
@@ -72,13 +73,14 @@ def product(a: torch.Tensor, b: torch.Tensor, tile: Tile | None = None, splits: 
     `splits`: parts of k, each a block's, added by torch; 0: as many as occupy the GPU.
     """
     (batches, m, k), n, device = a.shape, b.shape[2], a.device.index
-    tile = tile or (SMALL if k <= SHORT else LARGE)
+    left, right = Side.of(a, 2), Side.of(b, 1)
+    tile = tile or (SMALL if k <= SHORT else OF_ROWS if left.terms and right.terms else LARGE)
     tiles = batches * -(-m // tile.rows) * -(-n // tile.columns)
     if tiles == 0 or k == 0:
         return a.new_zeros(batches, m, n)
     each = -(-k // (splits or parts(tiles, k, _multiprocessors(device))) // tile.step) * tile.step or tile.step
     splits = -(-k // each)
-    left, right, out = Side.of(a, 2), Side.of(b, 1), a.new_empty(splits, batches, m, n)
+    out = a.new_empty(splits, batches, m, n)
     kernel(device, tile, left.terms, right.terms)(
         tiles * splits, torch.cuda.current_stream().cuda_stream, left.address, right.address, out.data_ptr(), left.pitch, right.pitch,
         left.batch, right.batch, m, n, k, batches, splits, each, left.quick and right.quick,

@@ -54,7 +54,8 @@ def test_a_fused_chain_moves_its_tensors_once() -> None:
     assert fused == pytest.approx(once, rel=0.2) and plain == pytest.approx(4.5 * once, rel=0.2)
 
 
-def test_products_rank_as_measured() -> None:
+def test_products_rank_as_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warpwright.domains.graph.techniques.kernels.tf32x3.GAIN", 2.0)
     ir = captured(Layer(), torch.empty(4096, 4096))
     plain, slices, tf32x3 = (cost_model.seconds(x, "cuda") for x in (ir, best(ir, Int8Slices()), best(ir, Tf32x3())))
     assert slices < tf32x3 < plain

@@ -91,7 +91,7 @@ FEW_TERMS = 16
 """Channels of the input up to which that is so."""
 RATES: Mapping[str, Rates] = {
     "cuda": Rates(4.2e12, 5e-6, {
-        "float32": 51e12, "tf32": 380e12, "tf32x3": 95e12, "int8_slices": 250e12, "half": 700e12, "half convolution": 500e12, "float64": 60e12,
+        "float32": 51e12, "tf32": 380e12, "tf32x3": 56e12, "int8_slices": 250e12, "half": 700e12, "half convolution": 500e12, "float64": 60e12,
         **CONVOLUTIONS, **ATTENTION,
     }),
     "cpu": Rates(1e11, 5e-6, {"float32": 1e12, "half": 1e12, "float64": 5e11, "complex": 2e11, "fft": 4e10}),
