@@ -3,11 +3,18 @@
     y[j] = x[0] + ... + x[j]        also from the end, of x * mask, and without the last term (y[0] = 0): as torch programs write these
 
     lines    along the last dimension: a block takes a row, or a warp a short one; the next part is read while one is summed
+    tiles    the same where rows are few and long: a block takes a part of one, and looks back at the parts before it
+    tiles    the same of rows that are few and long: a block takes a part of one, and looks back over the parts before it
     columns  along another: a thread walks down a column, neighbouring threads down neighbouring ones
 
 A part of a row is `AHEAD` vectors a thread. Each thread sums its own, a warp joins its threads by shuffles, and every warp joins the totals of all 32
 (warp, vector) pairs for itself, so that one barrier a part is enough. Sums are kept in float64: their error is that of rounding the result. torch's
 own kernel reads twice where rows are long, and turns a flip into two copies.
+
+Tiles are those of "decoupled look-back" (Merrill and Garland, NVR-2016-002): a block draws the next tile, so that all before it are at work already,
+says its own sum, and its first warp joins the sums of the 32 tiles before, and of 32 before these, until one says the sum of all up to itself. Beside
+what is read and written once that is 20 bytes a tile of up to 4,096 elements. torch gives a block to a row where there are several, and has CUB's
+scan, which does the same as this, for one row alone.
 """
 
 from __future__ import annotations
@@ -30,12 +37,16 @@ ROOTS = (*SCANS, aten.flip.default, aten.cat.default, aten.concat.default)
 
 _VIEWS = (aten.select.int, aten.unsqueeze.default, aten.slice.Tensor, aten.narrow.default)
 
+_ZEROS = (aten.zeros_like.default, aten.zeros.default, aten.new_zeros.default)
+_ONES = (aten.ones_like.default, aten.ones.default, aten.new_ones.default)
+
 BLOCK, AHEAD, WARPS = 256, 4, 8
 """Threads of a block; vectors of a thread in a part of a row; warps of a block. AHEAD times WARPS is a warp's 32 lanes."""
 SHORT = 512
 """Elements of a row that one warp takes alone."""
 FEW_ROWS, LEAST_COLUMNS = MULTIPROCESSORS, 1 << 15
-"""Fewer rows (of more than 2^13 elements) or columns than these leave multiprocessors idle: torch's kernel cuts them into parts."""
+"""Fewer rows or columns than these leave multiprocessors idle: rows of more than LONG elements are cut into tiles, columns are left to torch."""
+LONG, LONGEST = 1 << 13, 1 << 30
 WALKED = 8
 """Elements of a column that are read at once."""
 
@@ -97,8 +108,7 @@ def _checked(
     if not value(x).is_contiguous() or (mask is not None and not value(mask).is_contiguous()):
         return None
     rows, length, inner = math.prod(sizes[:dim]), sizes[dim], math.prod(sizes[dim + 1 :])
-    wide = rows >= FEW_ROWS or length <= 2**13 if inner == 1 else rows * inner >= LEAST_COLUMNS
-    if length < 2 or not wide or rows >= 2**30 or value(node).numel() >= 2**40 or (exclusive and product):
+    if not 2 <= length < LONGEST or (inner > 1 and rows * inner < LEAST_COLUMNS) or rows >= 2**30 or value(node).numel() >= 2**40:
         return None
     graph = {one: at for at, one in enumerate(node.graph.nodes)}
     return Scan(product, x, mask, rows, length, inner, reverse, exclusive, tuple(sorted(chain, key=graph.__getitem__)))
@@ -115,13 +125,14 @@ def _flips(outer: fx.Node, inner: fx.Node, dim: int) -> bool:
 
 
 def _after_zeros(node: fx.Node) -> tuple[Any, list[fx.Node]]:
-    """Return what a call puts after one row of zeros, and the calls that make these; (None, []) where it does something else."""
+    """Return what a call puts after one row of zeros, or a product after ones, and the calls that make these; (None, []) where it does something
+    else."""
     parts: Any = node.args[0]
     if len(parts) != 2 or not all(isinstance(part, fx.Node) and part.op == "call_function" for part in parts):
         return None, []
     zeros, core = parts
     dim = argument(node, "dim") % len(shape(node))
-    nothing = is_op(zeros, aten.zeros_like.default, aten.zeros.default, aten.new_zeros.default)
+    nothing = is_op(zeros, *(_ONES if is_op(core, SCANS[1]) else _ZEROS))
     if not nothing or shape(zeros)[dim] != 1 or _alone(core) is None or not is_op(core, *SCANS) or argument(core, "dim") % len(shape(node)) != dim:
         return None, []
     made, source = [zeros], next(iter(zeros.all_input_nodes), None)
@@ -154,9 +165,12 @@ def _masked(x: Any) -> tuple[fx.Node | None, Any]:
 
 
 def generate(scan: Scan, name: str) -> Generated:
-    """Return the kernel of a scan. It takes x, then the mask if there is one, then the result."""
+    """Return the kernel of a scan. It takes x, then the mask if there is one, then the result; of rows in tiles workspace and flags as well."""
     writer = _Writer(scan, name)
     lines = scan.rows * scan.inner
+    if writer.tiles > 1:
+        grid = scan.rows * writer.tiles
+        return Generated(writer.text(), Launch(name, grid, BLOCK), workspace=2 * grid, vector=writer.vector, flags=1 + grid)
     grid = -(-lines // BLOCK) if scan.inner > 1 else -(-scan.rows * writer.group // BLOCK)
     return Generated(writer.text(), Launch(name, grid, BLOCK), vector=writer.vector)
 
@@ -181,14 +195,21 @@ class _Writer:
         """Elements of a part of a row."""
         return self.group * AHEAD * self.vector
 
+    @property
+    def tiles(self) -> int:
+        """Parts of a row that are blocks of their own; 1 for rows that are taken whole."""
+        few = self.scan.inner == 1 and self.scan.rows < FEW_ROWS and self.scan.length > LONG
+        return -(-self.scan.length // self.part) if few else 1
+
     def text(self) -> str:
-        body = self._columns() if self.scan.inner > 1 else self._lines()
+        body = self._columns() if self.scan.inner > 1 else self._lines() if self.tiles == 1 else self._tiles()
         return "\n".join([self._signature(), *(f"    {line}" for line in body), "}"]) + "\n"
 
     def _signature(self) -> str:
         operands = [node for node in (self.scan.x, self.scan.mask) if node is not None]
         types = [f"const {TYPES[value(node).dtype]}* __restrict__ a{i}" for i, node in enumerate(operands)]
         types.append(f"{TYPES[value(self.scan.x).dtype]}* __restrict__ o0")
+        types += ["double* w", "int* flags"] if self.tiles > 1 else []
         return f'extern "C" __global__ void __launch_bounds__({BLOCK}) {self.name}({", ".join(types)}) {{'
 
     def _join(self, earlier: str, later: str) -> str:
@@ -216,6 +237,74 @@ class _Writer:
             *self._read("0"),
             f"for (int start = 0, turn = 0; start < {s.length}; start += {self.part}, turn ^= 1) {{",
             *(f"    {line}" for line in (*self._own_sums(), *(self._carried_alone() if alone else self._carried()), *self._written())),
+            "}",
+        ]
+
+    # --- the same, by tiles ---
+
+    def _tiles(self) -> list[str]:
+        s = self.scan
+        return [
+            "const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;",
+            f"__shared__ double parts[1][{AHEAD * WARPS}], carried;",
+            "__shared__ int shown;",
+            "if (threadIdx.x == 0) shown = atomicAdd(flags, 1);",
+            "__syncthreads();",
+            f"const int drawn = shown, tile = drawn % {self.tiles}, start = tile * {self.part}, turn = 0;",
+            f"const long long row = drawn / {self.tiles};",
+            f"const auto from = a0 + row * {s.length};",
+            *([f"const auto masks = a1 + row * {s.length};"] if s.mask is not None else []),
+            f"const auto to = o0 + row * {s.length};",
+            f"const int own = threadIdx.x * {self.vector};",
+            f"float next[{AHEAD}][{self.vector}];",
+            *self._read("start"),
+            *self._own_sums(ahead=False),
+            *self._shared_sums(),
+            "if (warp == 0) {",
+            *(f"    {line}" for line in self._look_back("__shfl_sync(0xffffffffu, p, 31)")),
+            "}",
+            "__syncthreads();",
+            "const double carry = carried;",
+            *self._joined(),
+            *self._written(),
+        ]
+
+    def _look_back(self, total: str) -> list[str]:
+        """Return the lines by which the first warp says the tile's own sum, finds that of all tiles of the row before it, and says both together."""
+        said = "flags + 1 + drawn"
+        return [
+            f"const double total = {total};",
+            f"double before = {self._nothing};",
+            "if (tile > 0) {",
+            "    if (lane == 0) {",
+            "        ((volatile double*)w)[2 * (long long)drawn] = total;",
+            "        __threadfence();",
+            f"        atomicExch({said}, 1);",
+            "    }",
+            "    for (int last = tile - 1; last >= 0; last -= 32) {",
+            "        const int mine = last - lane;",
+            "        int known = 2;  // before the row: a sum of nothing",
+            "        if (mine >= 0) {",
+            "            do {",
+            f"                known = *(volatile int*)({said} - tile + mine);",
+            "            } while (known == 0);",
+            "        }",
+            "        __threadfence();",
+            "        const unsigned running = __ballot_sync(0xffffffffu, known == 2);",
+            "        const int stop = running ? __ffs((int)running) - 1 : 31;",
+            f"        double t = {self._nothing};",
+            "        if (mine >= 0 && lane <= stop) t = ((volatile double*)w)[2 * (long long)(drawn - tile + mine) + known - 1];",
+            "#pragma unroll",
+            f"        for (int d = 16; d > 0; d /= 2) t = {self._join('t', '__shfl_xor_sync(0xffffffffu, t, d)')};",
+            f"        before = {self._join('t', 'before')};",
+            "        if (running) break;",
+            "    }",
+            "}",
+            "if (lane == 0) {",
+            f"    ((volatile double*)w)[2 * (long long)drawn + 1] = {self._join('before', 'total')};",
+            "    __threadfence();",
+            f"    atomicExch({said}, 2);",
+            "    carried = before;",
             "}",
         ]
 
@@ -248,8 +337,9 @@ class _Writer:
             "}",
         ]
 
-    def _own_sums(self) -> list[str]:
-        """Return the lines after which a thread has its own vectors' sums, has begun to read the next part, and has joined its warp's totals."""
+    def _own_sums(self, ahead: bool = True) -> list[str]:
+        """Return the lines after which a thread has its own vectors' sums, has begun to read the next part (if `ahead`), and has joined its warp's
+        totals."""
         v = self.vector
         return [
             f"double sums[{AHEAD}][{v}], before[{AHEAD}], totals[{AHEAD}];",
@@ -259,9 +349,9 @@ class _Writer:
             "#pragma unroll",
             f"    for (int v = 1; v < {v}; ++v) sums[u][v] = {self._join('sums[u][v - 1]', '(double)next[u][v]')};",
             "}",
-            f"if (start + {self.part} < {self.scan.length}) {{",
-            *(f"    {line}" for line in self._read(f"start + {self.part}")),
-            "}",
+            *([f"if (start + {self.part} < {self.scan.length}) {{"] if ahead else []),
+            *(f"    {line}" for line in (self._read(f"start + {self.part}") if ahead else [])),
+            *(["}"] if ahead else []),
             "#pragma unroll",
             f"for (int u = 0; u < {AHEAD}; ++u) {{",
             f"    double t = sums[u][{v - 1}];",
@@ -291,6 +381,10 @@ class _Writer:
         ]
 
     def _carried(self) -> list[str]:
+        return [*self._shared_sums(), *self._joined(), f"carry = {self._join('carry', '__shfl_sync(0xffffffffu, p, 31)')};"]
+
+    def _shared_sums(self) -> list[str]:
+        """Return the lines after which a lane's p is the sum of as many (warp, vector) pairs as it counts, by every warp for itself."""
         return [
             "if (lane == 31) {",
             "#pragma unroll",
@@ -299,13 +393,17 @@ class _Writer:
             "__syncthreads();",
             "double p = parts[turn][lane];",
             *self._warp_sum("p"),
+        ]
+
+    def _joined(self) -> list[str]:
+        """Return the lines after which `before` holds all that comes before a thread's vectors."""
+        return [
             "#pragma unroll",
             f"for (int u = 0; u < {AHEAD}; ++u) {{",
             f"    const int pair = u * {WARPS} + warp;",
             "    const double left = __shfl_sync(0xffffffffu, p, (pair + 31) % 32);",
             f"    before[u] = {self._join('(pair ? ' + self._join('carry', 'left') + ' : carry)', 'before[u]')};",
             "}",
-            f"carry = {self._join('carry', '__shfl_sync(0xffffffffu, p, 31)')};",
         ]
 
     def _written(self) -> list[str]:
