@@ -4,8 +4,9 @@
 #     bash benchmarks/kernelbench/h200.sh PART FOLDER OUT [SECONDS]
 #     LANES="padded:25 verdicts:540|wide:45 cuda_l1:330" bash benchmarks/kernelbench/h200.sh lanes FOLDER OUT
 #
-# FOLDER has KB (KernelBench's level1, level2, level3, and footprints.json: eager peaks, as `run --footprints` makes it), h100.json (CUDA-L1's
-# release), lib (einops, vit_pytorch) and, where an earlier machine is gone, what it brought back: kernels.tgz, archives.tgz. Parts, with seconds:
+# FOLDER has KB (KernelBench's level1, level2, level3, footprints.json: eager peaks, as `run --footprints` makes it, and sizes.json, as `room` does, so
+# that more tasks have room at once), h100.json (CUDA-L1's release), lib (einops, vit_pytorch) and, where an earlier machine is gone, what it brought
+# back: kernels.tgz, archives.tgz. Parts, with seconds:
 #
 #   padded    direct_convolution with zeros around x, alone; then v0's L2-43 whole, which it ends in                                      45
 #   t3        first programs in TF32's track of tasks whose norms and arg-extrema were mended                                             30

@@ -24,7 +24,7 @@ import torch
 from warpwright.workers import isolation
 from warpwright.workers.inside import waiting
 from warpwright.workers.inside.channel import serve_requests, short_traceback
-from warpwright.workers.inside.construction import Program, generators_kept, imported, written
+from warpwright.workers.inside.construction import Program, generators_kept, imported, weights_left_out, written
 from warpwright.workers.inside.device import device_failure
 from warpwright.workers.inside.generators import begin_at, marks, of_process, seed_anew
 from warpwright.workers.inside.graphs import Graph
@@ -182,7 +182,8 @@ class Runner:
             return value
         torch.manual_seed(0)
         began = time.perf_counter()
-        instance = value(*exchange.decode(init, lambda item: exchange.take(item, self.device), trusted=True))
+        with weights_left_out() if self.order.get("role") == "baseline" else contextlib.nullcontext():
+            instance = value(*exchange.decode(init, lambda item: exchange.take(item, self.device), trusted=True))
         self.classes[entry] = value, time.perf_counter() - began
         return instance
 
