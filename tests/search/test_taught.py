@@ -17,8 +17,17 @@ from warpwright.base import Action, Budget, Record, Task
 from warpwright.loop import optimize
 from warpwright.run import Conduct, Settings, run_task
 from warpwright.search import ladder, taught
+from warpwright.space import Traits
 
 COLLAPSE, MERGE, FOLD, PRUNE = (Action(name) for name in ("collapse", "merge", "fold", "prune"))
+
+
+class _Graph(Step):
+    @property
+    def traits(self) -> Traits:
+        return Traits(self.legality, baseline=lambda action: "cuda_graph")
+
+
 ELSEWHERE = replace(TASK, options=(("scale", 0.5),))
 
 
@@ -51,6 +60,23 @@ def test_it_comes_first_as_far_as_it_is_legal() -> None:
     assert outcome.records[1].candidate.proposer == "ladder"
     plain = optimize(TASK, toy(), Toy(), "ladder", Budget(None, proposals=6))
     assert recipes[2:] == [record.candidate.actions for record in plain.records[1:]], "then the search as it is without"
+
+
+def test_what_was_tried_is_not_proposed_again() -> None:
+    """A budget counts a proposal again: of four, two were repeated where the search's own first are what was taught."""
+    own = [record.candidate.actions for record in optimize(TASK, toy(), Toy(), "ladder", Budget(None, proposals=4)).records[1:]]
+    begun = taught.beginning_with(own[:2], ladder.search, "ladder")
+    outcome = optimize(TASK, toy(), Toy(), begun, Budget(None, proposals=4))
+    assert [record.candidate.actions for record in outcome.records[1:]] == own
+
+
+@pytest.mark.parametrize("seconds, tried", [(1.0, False), (1e-5, True)])
+def test_what_is_left_of_a_recipe_may_be_a_baseline(seconds: float, tried: bool) -> None:
+    """Of a product's kernel in a CUDA graph the graph remains, say; where the host decides ours is another program."""
+    plain = toy((_Graph("graph", "S", 1.0), Step("prune", "D", 1.2)))
+    space = replace(plain, baselines=frozenset({"cuda_graph"}), estimate=lambda ir: seconds * (0.5 if ir else 1.0))
+    first = next(taught.beginning_with([(Action("gone"), Action("graph")), (PRUNE,)], ladder.search, "ladder")(space, Random(0), 1))
+    assert first == [(Action("graph") if tried else PRUNE,)]
 
 
 def test_what_the_estimate_takes_for_no_gain_is_not_tried() -> None:

@@ -74,6 +74,16 @@ def test_infinite_factors_are_as_in_float32() -> None:
     assert seen[0, 3].isinf().all() and seen[0, 5].isnan().all() and seen[0, 7].isfinite().all()
 
 
+@pytest.mark.parametrize("bits", [0x7FFFFFFF, -1, 0x7FFFF000, 0x7F800001, 0x7FC00000])
+def test_every_nan_is_one_in_the_result(bits: int) -> None:
+    """A device's own arithmetic gives the first."""
+    a, b = drawn("normal", (1, 64, 20), 1), drawn("normal", (1, 20, 32), 2)
+    of_rows, of_columns = a.clone(), b.clone()
+    of_rows.view(torch.int32)[0, 5, 6] = of_columns.view(torch.int32)[0, 6, 5] = bits
+    assert tf32x3.product(of_rows, b, SMALL)[0, 5].isnan().all()
+    assert tf32x3.product(a, of_columns, SMALL)[0, :, 5].isnan().all()
+
+
 @pytest.mark.parametrize("power", [-125, -115, -104])
 def test_small_factors_keep_their_bits(power: int) -> None:
     a, b = drawn("normal", (1, 64, 20), 1) * 2.0**power, drawn("normal", (1, 20, 32), 2)

@@ -73,9 +73,9 @@ class Moves:
 
     def additions(self, recipe: Recipe) -> list[Recipe]:
         """Return `recipe` with one more legal action, for each of them; without those that only make a baseline of the original."""
-        return [(*recipe, action) for action in self.actions(recipe) if recipe or not self._makes_baseline(action)]
+        return [(*recipe, action) for action in self.actions(recipe) if recipe or not self.makes_baseline(action)]
 
-    def _makes_baseline(self, action: Action) -> bool:
+    def makes_baseline(self, action: Action) -> bool:
         """Is it no more than what a baseline does? Where the host decides it is another program: ours asks less before a call."""
         made = self.space.traits(action).baseline(action) in self.space.baselines
         return made and not 0 < self.estimate((action,)) < HOST_SECONDS

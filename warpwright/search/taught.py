@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing, suppress
 from random import Random
 from typing import Any
 
+from warpwright.base import Record
 from warpwright.search.moves import Moves, Proposer, Recipe, Search, ask, distinct
 from warpwright.space import Space
 
@@ -17,19 +19,33 @@ def beginning_with(recipes: Sequence[Recipe], search: Search, name: str) -> Sear
     """Return a search called `name` that proposes what can be done of `recipes` in its space before it does what `search` does.
 
     Left out are actions that are not legal here (`int8_slices` of a product that is too small, say) or of a technique that the space does not have
-    (an older version's), and recipes that the space's estimate takes to be no faster than the original.
+    (an older version's), and recipes that the space's estimate takes to be no faster than the original, or of which no more than a baseline is left.
     """
 
     def beginning(space: Space[Any], rng: Random, batch: int) -> Proposer:
         moves = Moves(space)
-        yield from ask(_worth_trying(moves, recipes)[:MOST], batch)
-        yield from search(space, rng, batch)
+        first = _worth_trying(moves, recipes)[:MOST]
+        records = yield from ask(first, batch)
+        yield from _without(dict(zip(first, records, strict=True)), search(space, rng, batch))
 
     beginning.__name__ = name
     return beginning
 
 
+def _without(known: dict[Recipe, Record], proposer: Proposer) -> Proposer:
+    """Propose what `proposer` does without what is known, each once: a budget counts a proposal again, and these are often the search's first."""
+    with closing(proposer), suppress(StopIteration):
+        recipes = next(proposer)
+        while True:
+            answers = {recipe: known.pop(recipe) for recipe in recipes if recipe in known}
+            asked = [recipe for recipe in recipes if recipe not in answers]
+            if asked:
+                answers |= zip(asked, (yield asked), strict=True)
+            recipes = proposer.send([answers[recipe] for recipe in recipes])
+
+
 def _worth_trying(moves: Moves, recipes: Sequence[Recipe]) -> list[Recipe]:
     names = {technique.name for technique in moves.space.techniques}
     fitting = distinct(filter(None, (moves.repair(action for action in recipe if action.technique in names) for recipe in recipes)))
-    return [recipe for recipe in fitting if moves.space.estimate is None or 0 < moves.estimate(recipe) < moves.estimate(())]
+    gaining = [recipe for recipe in fitting if moves.space.estimate is None or 0 < moves.estimate(recipe) < moves.estimate(())]
+    return [recipe for recipe in gaining if len(recipe) > 1 or not moves.makes_baseline(recipe[0])]

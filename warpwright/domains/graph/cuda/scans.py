@@ -3,7 +3,6 @@
     y[j] = x[0] + ... + x[j]        also from the end, of x * mask, and without the last term (y[0] = 0): as torch programs write these
 
     lines    along the last dimension: a block takes a row, or a warp a short one; the next part is read while one is summed
-    tiles    the same where rows are few and long: a block takes a part of one, and looks back at the parts before it
     tiles    the same of rows that are few and long: a block takes a part of one, and looks back over the parts before it
     columns  along another: a thread walks down a column, neighbouring threads down neighbouring ones
 
