@@ -111,6 +111,23 @@ def test_near_ties_in_16_bits_are_sensitive(tmp_path: Path) -> None:
     assert sensitive is not None and bool(sensitive[:2, :2].all()) and float(sensitive.float().mean()) < 0.1
 
 
+@pytest.mark.parametrize("dtype", ["torch.bfloat16", "torch.float16"])
+def test_an_output_finer_than_the_inputs_is_judged_by_its_own_rounding(tmp_path: Path, dtype: str) -> None:
+    """A product in the precision of the inputs is none in that of the output; near ties are sensitive as they are for finer inputs."""
+    file = tmp_path / "task.py"
+    text = TASK.replace("torch.randn(64, 256)", f"torch.randn(64, 256, dtype={dtype})")
+    file.write_text(text.format(answer="torch.softmax(x.float() @ x.float().t() / 100, 1)"))
+    judge, case = Judgement(Original(taskfile.describe(file), "cpu", 5, 1 << 30)), Case("normal", 3)
+    x = judge.original.inputs(case)[0]
+    wide = x.float()
+    halves = wide[:, :100] @ wide[:, :100].t() + wide[:, 100:] @ wide[:, 100:].t()
+    for scores, check in ((wide @ wide.t(), ""), (halves, ""), ((x @ x.t()).float(), "values")):
+        assert judge.judge([torch.softmax(scores / 100, 1)], case, 0)["check"] == check
+    file.write_text(text.format(answer="torch.softmax(x.float() @ x.float().t() * 1e9, 1)"))
+    ties = conditioning.examined(Original(taskfile.describe(file), "cpu", 5, 1 << 30), Case("nominal", 3), 0).leaves[0].sensitive
+    assert ties is not None and bool(ties[:2, :2].all()) and float(ties.float().mean()) < 0.1
+
+
 def test_a_tie_of_integers_may_go_either_way(tmp_path: Path) -> None:
     judge = judgement(tmp_path, "torch.round(x * 8 + 0.5 * (x > 0)).to(torch.int8)")
     case = Case("nominal", 3)

@@ -108,6 +108,21 @@ def test_an_answer_that_is_made_again_is_the_same(name: str) -> None:
         torch.testing.assert_close(one.exact, other.exact, rtol=0, atol=0)
 
 
+@pytest.mark.parametrize(("name", "answers"), [("relu", 1), ("layernorm", 3)])
+def test_without_a_state_one_answer_is_that_in_all_of_them(name: str, answers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    judging = JudgeWorker({"device": "cpu", "exchange": "", "isolation": {}})
+    judging.open(to_json(task(name)), "7", False)
+    original, case = judging._original, Case("normal", 3)
+    made: list[int] = []
+    anew = original._answer_anew
+    monkeypatch.setattr(original, "_answer_anew", lambda case, which: made.append(which) or anew(case, which))
+    monkeypatch.setattr(judging, "_elsewhere", lambda tree, answer: "")
+    assert not judging.viable(asdict(case), 0)["problem"] and not judging.viable(asdict(case), 1)["problem"]
+    monkeypatch.setattr(judging, "_outputs", lambda tree, folder: original.run_own(original.inputs(case), 2))
+    assert judging.compare({}, asdict(case), 2, "", [[asdict(case), 1]])["check"] == ""
+    assert len(made) == answers
+
+
 @pytest.fixture
 def crowded(tmp_path: Path) -> JudgeWorker:
     """A judge whose memory for answers is less than one takes."""

@@ -158,3 +158,35 @@ def test_where_the_first_rows_cannot_be_alike_they_are_like_the_others(name: str
     reply = judging.viable(to_json(Case(name, 3)), 0)
     assert not reply["problem"] and reply["params"] == {"mild": 1}
     assert "raises" in judging.viable(to_json(Case("negated", 3)), 0)["problem"]
+
+
+MASKED = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(7, 8)
+
+    def forward(self, ids):
+        word = self.words(ids)
+        return torch.softmax(word @ word.t() - {mask}, 1) @ word  # of 1e10 float32 keeps no score, float64 keeps all
+
+def get_inputs():
+    return [torch.arange(20) % 7]
+
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.mark.parametrize(("mask", "scored"), [("1.0", True), ("1e10", False)])
+def test_a_task_without_a_sound_case_says_so_where_its_own_inputs_never_vary(tmp_path: Path, mask: str, scored: bool) -> None:
+    """Another draw of the task's own inputs is the same: its answer says nothing of whether the output depends on them."""
+    file = tmp_path / "task.py"
+    file.write_text(MASKED.format(mask=mask))
+    with Judge(taskfile.describe(file)) as judge:
+        certificate = judge.certify()
+    assert certificate.scored == scored
+    assert scored or certificate.reason.startswith("no case but that of the task's own inputs is sound: the original is itself off by more than 1 %")

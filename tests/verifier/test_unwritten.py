@@ -11,6 +11,7 @@ from warpwright.workers.limits import Limits
 
 torch = pytest.importorskip("torch")
 
+from warpwright.verifier.judge.original import held  # noqa: E402
 from warpwright.verifier.judge.original.held import digest_of  # noqa: E402
 
 WRITES_FIVE_TIMES = """import torch
@@ -51,3 +52,19 @@ def test_a_digest_of_several_parts_tells_them_apart(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("warpwright.verifier.judge.original.held.DIGEST_BYTES", 64)
     numbers = torch.arange(64, dtype=torch.float32)
     assert digest_of(numbers) != digest_of(numbers.roll(16))
+
+
+@pytest.mark.parametrize("begins", [0, 1, 2, 5])
+def test_a_digest_is_of_all_bytes_and_leaves_them_as_they_are(begins: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its definition, number by number: parts that lie well are read where they are, and weights are kept."""
+    monkeypatch.setattr(held, "DIGEST_BYTES", 64)
+    block = torch.randint(256, (345,), generator=torch.Generator().manual_seed(begins)).to(torch.uint8)
+    before, tensor = block.clone(), block[begins : begins + 333]
+    total, every = 0, 2**64 - 1
+    for at in range(0, 333, 64):
+        part = bytes(tensor[at : at + 64].tolist())
+        for place, first in enumerate(range(0, len(part), 8)):
+            word = int.from_bytes(part[first : first + 8], "little")
+            word = (word ^ (word >> 29)) * held.MIX & every
+            total += (word ^ (word >> 32)) * (2 * place + 1) * (2 * (at // 64) + 1)
+    assert digest_of(tensor) == digest_of(tensor) == str(total & every) and torch.equal(block, before)

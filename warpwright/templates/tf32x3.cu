@@ -30,34 +30,41 @@ struct Slice {
 
     static __device__ __forceinline__ int place(int row, int term) { return TERMS ? row * PITCH + term : term * PITCH + row; }
 
-    // Read a thread's quads of the slice that begins at (row, term); what lies outside is zero.
-    static __device__ __forceinline__ void read(float (&own)[TURNS][4], const float* from, long long pitch, int row, int rows, int term, int terms, int quick) {
+    // Read a thread's quads of the slice that begins at (row, term): as they are where all lies inside (WHOLE), else with zeros for what does not. No
+    // branch stands between a whole slice's loads and their use, a slice later: behind one the compiler waits for them (2.2 times as slow).
+    template <bool WHOLE>
+    static __device__ __forceinline__ void read(float4 (&own)[TURNS], const float* from, long long pitch, int row, int rows, int term, int terms) {
 #pragma unroll
         for (int turn = 0; turn < TURNS; ++turn) {
             const int quad = threadIdx.x + turn * THREADS, line = quad / LINE, along = quad % LINE * 4;
             const int r = row + (TERMS ? line : along), t = term + (TERMS ? along : line);
             const float* at = from + (TERMS ? r * pitch + t : t * pitch + r);
-            if (quick && r + (TERMS ? 1 : 4) <= rows && t + (TERMS ? 4 : 1) <= terms) {
-                const float4 four = *(const float4*)at;
-                own[turn][0] = four.x, own[turn][1] = four.y, own[turn][2] = four.z, own[turn][3] = four.w;
+            if (WHOLE) {
+                own[turn] = *(const float4*)at;
             } else {
-#pragma unroll
-                for (int e = 0; e < 4; ++e) own[turn][e] = r + (TERMS ? 0 : e) < rows && t + (TERMS ? e : 0) < terms ? at[e] : 0.0f;
+                const auto one = [&](int e) { return r + (TERMS ? 0 : e) < rows && t + (TERMS ? e : 0) < terms ? at[e] : 0.0f; };
+                own[turn] = make_float4(one(0), one(1), one(2), one(3));
             }
         }
     }
 
-    // Write them to shared memory. Returns whether one is so small that its low part is lost.
-    static __device__ __forceinline__ bool write(float* to, const float (&own)[TURNS][4]) {
-        bool small = false;
+    static __device__ __forceinline__ void write(float* to, const float4 (&own)[TURNS]) {
 #pragma unroll
         for (int turn = 0; turn < TURNS; ++turn) {
-            const int quad = threadIdx.x + turn * THREADS, line = quad / LINE, along = quad % LINE * 4;
-#pragma unroll
-            for (int e = 0; e < 4; ++e) small |= (__float_as_uint(own[turn][e]) & 0x7fffffffu) - 1 < SMALL_FACTOR - 1;  // zero is not
-            *(float4*)(to + line * PITCH + along) = make_float4(own[turn][0], own[turn][1], own[turn][2], own[turn][3]);
+            const int quad = threadIdx.x + turn * THREADS;
+            *(float4*)(to + quad / LINE * PITCH + quad % LINE * 4) = own[turn];
         }
-        return small;
+    }
+
+    // Whether one of a thread's share of rows [row, row + SIZE) is so small that its low part is lost. Zero is not.
+    static __device__ bool small(const float* from, long long pitch, int row, int rows, int term, int terms) {
+        bool found = false;
+        const int high = min(rows - row, SIZE);
+        for (int i = threadIdx.x; i < high * (terms - term); i += THREADS) {
+            const int r = row + (TERMS ? i / (terms - term) : i % high), t = term + (TERMS ? i % (terms - term) : i / high);
+            found |= (__float_as_uint(from[TERMS ? r * pitch + t : t * pitch + r]) & 0x7fffffffu) - 1 < SMALL_FACTOR - 1;
+        }
+        return found;
     }
 };
 
@@ -74,39 +81,29 @@ __device__ __forceinline__ void halves(float value, u32& high, u32& low) {
     low = __float_as_uint(value - __uint_as_float(high)) + 0x1000u;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
-    tf32x3(const float* a, const float* b, float* c, long long a_pitch, long long b_pitch, long long a_batch, long long b_batch, int m, int n, int k,
-           int batches, int splits, int each, int a_quick, int b_quick) {
-    typedef Slice<ROWS, A_TERMS> Left;
-    typedef Slice<COLUMNS, B_TERMS> Right;
-    constexpr int HALF = Left::FLOATS + Right::FLOATS, GROUP = 8;
-    extern __shared__ __align__(16) char storage[];
-    __shared__ int small_factors, again;
-    float* const shared = (float*)storage;
+typedef Slice<ROWS, A_TERMS> Left;
+typedef Slice<COLUMNS, B_TERMS> Right;
+
+// Form a thread's part of the tile at (top, side).
+template <bool WHOLE>
+__device__ __forceinline__ void form(float (&sum)[4][4][4], float* shared, const float* a, const float* b, long long a_pitch, long long b_pitch, int top,
+                                     int side, int m, int n, int first, int last) {
+    constexpr int HALF = Left::FLOATS + Right::FLOATS;
     const int warp = threadIdx.x / 32, group = threadIdx.x % 32 / 4, lane = threadIdx.x % 4;  // of eight rows, of four terms
     const int down = warp / WN * 64, across = warp % WN * 32;
-
-    // Which tile: eight rows of tiles are walked together, for L2
-    const int high = (m + ROWS - 1) / ROWS, wide = (n + COLUMNS - 1) / COLUMNS, tile = blockIdx.x % (high * wide), which = blockIdx.x / (high * wide);
-    const int band = tile / (GROUP * wide), tall = min(high - band * GROUP, GROUP);
-    const int top = (band * GROUP + tile % (GROUP * wide) % tall) * ROWS, side = tile % (GROUP * wide) / tall * COLUMNS;
-    const int batch = which % batches, split = which / batches, first = split * each, last = min(first + each, k);
-    a += batch * a_batch, b += batch * b_batch, c += ((long long)split * batches + batch) * m * n;
-    if (threadIdx.x == 0) small_factors = again = 0;
-
-    float sum[4][4][4], left_own[Left::TURNS][4], right_own[Right::TURNS][4];
+    float4 left_own[Left::TURNS], right_own[Right::TURNS];
 #pragma unroll
     for (int i = 0; i < 64; ++i) sum[i / 16][i / 4 % 4][i % 4] = 0.0f;
-    Left::read(left_own, a, a_pitch, top, m, first, last, a_quick);
-    Right::read(right_own, b, b_pitch, side, n, first, last, b_quick);
-    bool small = Left::write(shared, left_own);
-    small |= Right::write(shared + Left::FLOATS, right_own);
+    Left::template read<WHOLE>(left_own, a, a_pitch, top, m, first, last);
+    Right::template read<WHOLE>(right_own, b, b_pitch, side, n, first, last);
+    Left::write(shared, left_own);
+    Right::write(shared + Left::FLOATS, right_own);
     __syncthreads();
     for (int term = first, half = 0; term < last; term += STEP, half ^= 1) {
         const float *left = shared + half * HALF, *right = left + Left::FLOATS;
         if (term + STEP < last) {
-            Left::read(left_own, a, a_pitch, top, m, term + STEP, last, a_quick);
-            Right::read(right_own, b, b_pitch, side, n, term + STEP, last, b_quick);
+            Left::template read<WHOLE>(left_own, a, a_pitch, top, m, term + STEP, last);
+            Right::template read<WHOLE>(right_own, b, b_pitch, side, n, term + STEP, last);
         }
         float part[4][4][4];
 #pragma unroll
@@ -136,25 +133,51 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         for (int i = 0; i < 64; ++i) sum[i / 16][i / 4 % 4][i % 4] += part[i / 16][i / 4 % 4][i % 4];
         if (term + STEP < last) {
             float* to = shared + (half ^ 1) * HALF;
-            small |= Left::write(to, left_own);
-            small |= Right::write(to + Left::FLOATS, right_own);
+            Left::write(to, left_own);
+            Right::write(to + Left::FLOATS, right_own);
         }
         __syncthreads();
     }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    tf32x3(const float* a, const float* b, float* c, long long a_pitch, long long b_pitch, long long a_batch, long long b_batch, int m, int n, int k,
+           int batches, int splits, int each, int quick) {
+    constexpr int GROUP = 8;
+    extern __shared__ __align__(16) char storage[];
+    __shared__ int small, again;
+    const int warp = threadIdx.x / 32, group = threadIdx.x % 32 / 4, lane = threadIdx.x % 4;
+    const int down = warp / WN * 64, across = warp % WN * 32;
+
+    // Which tile: eight rows of tiles are walked together, for L2
+    const int high = (m + ROWS - 1) / ROWS, wide = (n + COLUMNS - 1) / COLUMNS, tile = blockIdx.x % (high * wide), which = blockIdx.x / (high * wide);
+    const int band = tile / (GROUP * wide), tall = min(high - band * GROUP, GROUP);
+    const int top = (band * GROUP + tile % (GROUP * wide) % tall) * ROWS, side = tile % (GROUP * wide) / tall * COLUMNS;
+    const int batch = which % batches, split = which / batches, first = split * each, last = min(first + each, k);
+    a += batch * a_batch, b += batch * b_batch, c += ((long long)split * batches + batch) * m * n;
+    if (threadIdx.x == 0) small = again = 0;
+
+    float sum[4][4][4];
+    if (quick && top + ROWS <= m && side + COLUMNS <= n && (last - first) % STEP == 0) {
+        form<true>(sum, (float*)storage, a, b, a_pitch, b_pitch, top, side, m, n, first, last);
+    } else {
+        form<false>(sum, (float*)storage, a, b, a_pitch, b_pitch, top, side, m, n, first, last);
+    }
 
     // Is there what TF32 cannot hold?
-    if (small) small_factors = 1;
-    __syncthreads();
-    bool wrong = false;
+    bool wrong = false, tiny = false;
 #pragma unroll
     for (int i = 0; i < 64; ++i) {
         const int r = top + down + i / 16 * 16 + group + i % 4 / 2 * 8, s = side + across + i / 4 % 4 * 8 + 2 * lane + i % 2;
         const u32 bits = __float_as_uint(sum[i / 16][i / 4 % 4][i % 4]) & 0x7fffffffu;
-        wrong |= bits >= 0x7f800000u || (small_factors && bits < SMALL_RESULT && r < m && s < n);
+        wrong |= bits >= 0x7f800000u, tiny |= bits < SMALL_RESULT && r < m && s < n;
     }
     if (wrong) again = 1;
+    if (tiny) small = 1;
     __syncthreads();
-    if (again) {
+    if (small && !again && (Left::small(a, a_pitch, top, m, first, last) || Right::small(b, b_pitch, side, n, first, last))) small = 2;
+    __syncthreads();
+    if (again || small == 2) {
         for (int i = threadIdx.x; i < ROWS * COLUMNS; i += THREADS) {
             const int r = top + i / COLUMNS, s = side + i % COLUMNS;
             if (r >= m || s >= n) continue;

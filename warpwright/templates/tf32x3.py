@@ -81,7 +81,7 @@ def product(a: torch.Tensor, b: torch.Tensor, tile: Tile | None = None, splits: 
     left, right, out = Side.of(a, 2), Side.of(b, 1), a.new_empty(splits, batches, m, n)
     kernel(device, tile, left.terms, right.terms)(
         tiles * splits, torch.cuda.current_stream().cuda_stream, left.address, right.address, out.data_ptr(), left.pitch, right.pitch,
-        left.batch, right.batch, m, n, k, batches, splits, each, left.quick, right.quick,
+        left.batch, right.batch, m, n, k, batches, splits, each, left.quick and right.quick,
     )  # fmt: skip
     return out[0] if splits == 1 else out.sum(0)
 
@@ -99,7 +99,7 @@ def kernel(device: int, tile: Tile, a_terms: bool, b_terms: bool) -> driver.Kern
         macros = {"WM": tile.down, "WN": tile.across, "STEP": tile.step, "A_TERMS": int(a_terms), "B_TERMS": int(b_terms)}
         code = driver.machine_code(text("tf32x3.cu"), f"{major}{minor}", [f"{name}={value}" for name, value in macros.items()])
         threads = 32 * tile.down * tile.across
-        return driver.Kernel(code, "tf32x3", "PPPqqqqiiiiiiii", threads, tile.shared(a_terms, b_terms))
+        return driver.Kernel(code, "tf32x3", "PPPqqqqiiiiiii", threads, tile.shared(a_terms, b_terms))
 
 
 @functools.cache

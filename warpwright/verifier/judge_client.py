@@ -363,7 +363,11 @@ class Judge:
             usable = [nominal, *(replace(case, params=reply["params"]) for case, reply in replies if not reply["problem"])]
             with self._counted(OTHERS):
                 reply = self._ask("certify", cases=[asdict(case) for case in usable])
-            self._certificate = Certificate(reply["scored"], reply["reason"], tuple(reply["rejected"]), tuple(reply["accepted"]))
+            reason = reply["reason"]
+            if reason and len(usable) == 1 and replies:  # its own inputs may be the same in every draw: that says nothing of the output
+                problems = "; ".join(sorted({other["problem"] for _, other in replies}))
+                reason = f"no case but that of the task's own inputs is sound: {problems} (there alone {reason})"
+            self._certificate = Certificate(reply["scored"], reason, tuple(reply["rejected"]), tuple(reply["accepted"]))
         return self._certificate
 
     def set_aside(self, export: Mapping[str, Any]) -> int | None:

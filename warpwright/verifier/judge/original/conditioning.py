@@ -10,6 +10,9 @@ are moved a little (`examined`):
                           apart from the others, with twice what the moves did to them. The others keep the error of the others. In bfloat16, where
                           the inputs themselves move by 3 %, it takes eight times as much as these (`AMPLIFIED`).
 
+Inputs that are coarser than an output say nothing of its rounding: an ulp of operands in bfloat16 is 0.8 %, and a product in bfloat16 passed for one
+in float32. There only what is rounded is moved (`rounding.py`), and four times the shift stands for moves by four ulp.
+
 An output that is zero everywhere has no size that a rounding error could be small beside: there the original is run as well with every result that
 is rounded moved within its rounding (`rounding.py`). So it is where integers come out: which of two is nearer to a row that is far from both may be
 decided by what the sums of squares lose, and moved inputs move both alike.
@@ -24,7 +27,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -61,8 +64,8 @@ SENSITIVE = 1e-2
 """Share of an output's RMS: what moves further is as little known there as a whole answer that is not `conditioned`."""
 
 AMPLIFIED = 8.0
-"""Or by so many times what the inputs moved by: of float32 that is 4e-6 and never decides. Four ulp of bfloat16 are 3 %, so that by SENSITIVE alone
-all elements of an ordinary network were sensitive, and results 5 % too large passed beside an original that errs by 0.8 %."""
+"""Or by so many times what the inputs moved by: of float32 that is 4e-6 and never decides. Four ulp of bfloat16 are 3 %: by SENSITIVE alone all
+elements of an ordinary network were sensitive, and results 5 % too large passed beside an original that errs by 0.8 %."""
 
 OUTLIER = 6.0
 """Or so many times the RMS of all moves, which at most one element in 36 can; of evenly conditioned ones the largest moves by three times that."""
@@ -80,9 +83,9 @@ def examined(original: Original, case: Case, which: int) -> Answer:
     """
     answer = original.answer(case, which)
     inputs = original.inputs(case)
-    moves = [_Moves(leaf, _moved_by(inputs)) for leaf in answer.leaves]
-    decided = [(leaf.scale.max == 0 or not leaf.is_real) and leaf.exact.numel() > 0 for leaf in answer.leaves]
-    for move, values in _flipping(_runs(original, inputs, case.seed, which, NEAR_RUNS, decided), answer, decided):
+    moves = [_Moves(leaf, _coarsest(inputs)) for leaf in answer.leaves]
+    rounds = Rounds.of(answer, [leaf.coarse for leaf in moves])
+    for move, values in _flipping(_runs(original, inputs, case.seed, which, NEAR_RUNS, rounds), answer, rounds):
         for leaf, value in zip(moves, values, strict=False):
             if value is not None:
                 leaf.add(value, move)
@@ -92,23 +95,48 @@ def examined(original: Original, case: Case, which: int) -> Answer:
     if near > NEAR_RUNS or any(leaf.sensitive is not None for leaf in moves):
         for leaf in moves:
             leaf.runs.clear()
-        for move, values in _runs(original, inputs, case.seed, which, near, decided):
+        for move, values in _runs(original, inputs, case.seed, which, near, rounds):
             if move == "rounded":
-                values = _of(decided, values)
+                values = _of(rounds.settled(values, answer), values)
             for leaf, value in zip(moves, values, strict=False):
                 if value is not None:
                     leaf.add_again(value, move)
     return replace(answer, leaves=tuple(leaf.result(original) for leaf in moves))
 
 
-def _moved_by(inputs: Any) -> float:
-    """Return by which share of themselves FAR_ULPS move inputs, those of the coarsest type."""
+def _coarsest(inputs: Any) -> float:
+    """Return one ulp of 1 in the coarsest type among the inputs; 0 where no input can be moved."""
     real = [tensor for tensor in tensors_of(inputs) if tensor.is_floating_point() or tensor.is_complex()]
-    return FAR_ULPS * max((torch.finfo(tensor.dtype).eps for tensor in real), default=0.0)
+    return max((torch.finfo(tensor.dtype).eps for tensor in real), default=0.0)
 
 
-Move = Literal["near", "rounded", "flipped", "far"]
-"""Of the inputs by an ulp at most, of what operators return (and integers came out otherwise), of the inputs by FAR_ULPS."""
+@dataclass(frozen=True)
+class Rounds:
+    """Which outputs are asked for runs in which results are moved within their rounding."""
+
+    decided: tuple[bool, ...]
+    """Rounding decides them: integers, and what is zero everywhere."""
+    coarse: tuple[bool, ...]
+    """The inputs are coarser, and their moves say nothing."""
+
+    @classmethod
+    def of(cls, answer: Answer, coarse: Sequence[bool]) -> Rounds:
+        """Return those of an answer."""
+        decided = ((leaf.scale.max == 0 or not leaf.is_real) and leaf.exact.numel() > 0 for leaf in answer.leaves)
+        return cls(tuple(decided), tuple(coarse))
+
+    def settled(self, values: Sequence[torch.Tensor | None], answer: Answer) -> list[bool]:
+        """Return the outputs of which a rounded run says how far rounding moves them: the decided alone, if integers came out otherwise in it."""
+        flips = any(_differs(value, leaf) for value, leaf in zip(values, answer.leaves, strict=False))
+        return [one or (other and not flips) for one, other in zip(self.decided, self.coarse, strict=True)]
+
+    def count(self, near: int) -> int:
+        """Return how many such runs are made beside so many by moved inputs."""
+        return near if any(self.coarse) else rounding.RUNS if any(self.decided) else 0
+
+
+Move = Literal["own", "near", "rounded", "flipped", "far"]
+"""Of nothing, of the inputs by an ulp at most, of what operators return (and integers came out otherwise), of the inputs by FAR_ULPS."""
 
 Moved = tuple[Move, Sequence[torch.Tensor | None]]
 
@@ -117,34 +145,35 @@ def _of(wanted: Sequence[bool], values: Sequence[torch.Tensor | None]) -> list[t
     return [value if here else None for value, here in zip(values, wanted, strict=False)]
 
 
-def _flipping(runs: Iterator[Moved], answer: Answer, decided: Sequence[bool]) -> Iterator[Moved]:
-    """Yield the runs; of a rounded one the outputs that rounding has `decided`, and the others apart, if integers came out otherwise in it."""
+def _flipping(runs: Iterator[Moved], answer: Answer, rounds: Rounds) -> Iterator[Moved]:
+    """Yield the runs; of a rounded one the outputs that it settles, and the others apart, if integers came out otherwise in it."""
     for move, values in runs:
         if move != "rounded":
             yield move, values
             continue
-        yield move, _of(decided, values)
+        yield move, _of(rounds.settled(values, answer), values)
         if any(_differs(value, leaf) for value, leaf in zip(values, answer.leaves, strict=False)):
-            yield "flipped", _of([not here for here in decided], values)
+            yield "flipped", _of([not here for here in rounds.decided], values)
 
 
 def _differs(value: torch.Tensor | None, leaf: Leaf) -> bool:
     return not leaf.is_real and value is not None and leaf.own is not None and value.shape == leaf.own.shape and bool((value != leaf.own).any())
 
 
-def _runs(original: Original, inputs: Any, seed: int, which: int, near: int, decided: Sequence[bool]) -> Iterator[Moved]:
-    """Yield a move, and the original's outputs under it. What operators return is moved where rounding has `decided` some: integers, and what is zero
-    everywhere."""
+def _runs(original: Original, inputs: Any, seed: int, which: int, near: int, rounds: Rounds) -> Iterator[Moved]:
+    """Yield a move, and the original's outputs under it. What operators return is moved where outputs ask for it."""
     began = time.monotonic()
-    yield "near", _run(original, inputs, which)
+    yield "own", _run(original, inputs, which)
     for run in range(near):
         if run >= NEAR_RUNS and time.monotonic() - began > MORE_SECONDS:
             break
         yield "near", _run(original, distributions.perturb(inputs, seed + 31 * (run + 1)), which)
     permitted, _ = original.permitted(inputs, which)
     if permitted:
-        yield "near", permitted
-    for run in range(rounding.RUNS if any(decided) else 0):
+        yield "own", permitted
+    for run in range(rounds.count(near)):
+        if run >= NEAR_RUNS and time.monotonic() - began > 2 * MORE_SECONDS:
+            break
         with rounding.Rounded(seed + run, original.device):
             moved = _run(original, inputs, which)
         yield "rounded", moved
@@ -172,9 +201,11 @@ def _answers(original: Original, inputs: Any, which: int) -> list[torch.Tensor]:
 class _Moves:
     """What moves do to one output."""
 
-    def __init__(self, leaf: Leaf, moved_by: float) -> None:
+    def __init__(self, leaf: Leaf, coarsest: float) -> None:
         self.leaf = leaf
-        self.limit = max(SENSITIVE, AMPLIFIED * moved_by)
+        self.coarse = leaf.is_real and coarsest > torch.finfo(leaf.dtype).eps
+        """The inputs are coarser than the output: what moving them does is left out."""
+        self.limit = SENSITIVE if self.coarse else max(SENSITIVE, AMPLIFIED * FAR_ULPS * coarsest)
         """Share of the output's RMS beyond which an element is sensitive."""
         self.error = leaf.original
         self.spread = torch.zeros(leaf.exact.numel(), dtype=torch.float32, device=leaf.exact.device) if leaf.is_real else None
@@ -191,7 +222,7 @@ class _Moves:
     def add(self, value: torch.Tensor, move: Move) -> None:
         """Take in an output of the first round."""
         leaf = self.leaf
-        if value.shape != leaf.exact.shape:
+        if value.shape != leaf.exact.shape or (self.coarse and move in ("near", "far")):
             return
         if self.spread is None:
             assert leaf.own is not None
@@ -205,11 +236,11 @@ class _Moves:
         if move != "far":
             self.error = oracle.worst(self.error, self._met(oracle.errors_of(value, leaf.exact)))
             self.small = tuple(parts.worse(part, value, leaf.exact) for part in self.small)
-        if move == "rounded":
+        if move == "rounded" and not self.coarse:
             return
-        exact, values = leaf.exact.reshape(-1), value.reshape(-1)
+        exact, values, times = leaf.exact.reshape(-1), value.reshape(-1), FAR_ULPS if move == "rounded" else 1.0
         for piece in oracle.pieces(exact):
-            shift = (values[piece].to(exact.dtype) - exact[piece]).abs().float()
+            shift = (values[piece].to(exact.dtype) - exact[piece]).abs().float() * times
             torch.maximum(self.spread[piece], torch.nan_to_num(shift, nan=0.0, posinf=0.0), out=self.spread[piece])
 
     def divide(self) -> None:
@@ -228,7 +259,7 @@ class _Moves:
     def add_again(self, value: torch.Tensor, move: Move) -> None:
         """Take in an output of the second round."""
         leaf, sensitive = self.leaf, self.sensitive
-        if value.shape != leaf.exact.shape:
+        if value.shape != leaf.exact.shape or (self.coarse and move in ("near", "far")):
             return
         if sensitive is None:
             if leaf.is_real and move != "far":

@@ -46,7 +46,7 @@ hundreds of timed calls has a case of its own, which is never asked for again.""
 
 EXAMINED_SHARE = 4
 """Of the memory for answers: so much may examined ones keep, which are needed again where a program is refused by little. (One of the certificate's,
-and a sketch, stayed for as long as the judge: 26 of the 65 GB that one held between requests for KernelBench's L1-19, whose answers take 13.)"""
+and a sketch, stayed for as long as the judge: 26 of the 59 GB that one held between requests for KernelBench's L1-19, whose answers take 13.)"""
 
 HELD_SHARE = 8
 """Of the memory for answers: so much may inputs take on a CPU. A GPU draws them in no time, and its memory is others' too."""
