@@ -47,10 +47,10 @@ def test_it_comes_first_as_far_as_it_is_legal() -> None:
     begun = taught.beginning_with([(COLLAPSE, Action("gone"), MERGE), (FOLD,), (PRUNE,), (Action("compile"),)], ladder.search, "ladder")
     outcome = optimize(TASK, toy(), Toy(), begun, Budget(None, proposals=8))
     recipes = [record.candidate.actions for record in outcome.records[1:]]
-    assert recipes[:2] == [(COLLAPSE, MERGE), (PRUNE,)], "without what is not legal here; two at most"
+    assert recipes[0] == (COLLAPSE, MERGE), "without what is not legal here"
     assert outcome.records[1].candidate.proposer == "ladder"
-    plain = optimize(TASK, toy(), Toy(), "ladder", Budget(None, proposals=6))
-    assert recipes[2:] == [record.candidate.actions for record in plain.records[1:]], "then the search as it is without"
+    plain = optimize(TASK, toy(), Toy(), "ladder", Budget(None, proposals=7))
+    assert recipes[1:] == [record.candidate.actions for record in plain.records[1:]], "then the search as it is without"
 
 
 def test_what_the_estimate_takes_for_no_gain_is_not_tried() -> None:

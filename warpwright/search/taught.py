@@ -9,8 +9,8 @@ from typing import Any
 from warpwright.search.moves import Moves, Proposer, Recipe, Search, ask, distinct
 from warpwright.space import Space
 
-MOST = 2
-"""Recipes that are tried before a search's own: as many programs as the ladder tries first."""
+MOST = 1
+"""Recipes that are tried before a search's own: a budget of two programs has room for one of its own as well."""
 
 
 def beginning_with(recipes: Sequence[Recipe], search: Search, name: str) -> Search:
