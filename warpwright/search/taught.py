@@ -17,7 +17,8 @@ def beginning_with(recipes: Sequence[Recipe], search: Search, name: str) -> Sear
     """Return a search called `name` that proposes what can be done of `recipes` in its space before it does what `search` does.
 
     Left out are actions that are not legal here (`int8_slices` of a product that is too small, say) or of a technique that the space does not have
-    (an older version's), and recipes that the space's estimate takes to be no faster than the original.
+    (an older version's), recipes of which less than half is left then (a name alone may be another program's: many a model is a Sequential), and those
+    that the space's estimate takes to be no faster than the original.
     """
 
     def beginning(space: Space[Any], rng: Random, batch: int) -> Proposer:
@@ -31,5 +32,6 @@ def beginning_with(recipes: Sequence[Recipe], search: Search, name: str) -> Sear
 
 def _worth_trying(moves: Moves, recipes: Sequence[Recipe]) -> list[Recipe]:
     names = {technique.name for technique in moves.space.techniques}
-    fitting = distinct(filter(None, (moves.repair(action for action in recipe if action.technique in names) for recipe in recipes)))
+    legal = [(recipe, moves.repair(action for action in recipe if action.technique in names)) for recipe in recipes]
+    fitting = distinct(left for recipe, left in legal if left and 2 * len(left) >= len(recipe))
     return [recipe for recipe in fitting if moves.space.estimate is None or 0 < moves.estimate(recipe) < moves.estimate(())]
