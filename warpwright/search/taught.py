@@ -17,8 +17,8 @@ def beginning_with(recipes: Sequence[Recipe], search: Search, name: str) -> Sear
     """Return a search called `name` that proposes what can be done of `recipes` in its space before it does what `search` does.
 
     Left out are actions that are not legal here (`int8_slices` of a product that is too small, say) or of a technique that the space does not have
-    (an older version's), recipes of which less than half is left then (a name alone may be another program's: many a model is a Sequential), and those
-    that the space's estimate takes to be no faster than the original.
+    (an older version's), recipes of which less than half is left then (a name alone may be another program's: many a model is a Sequential), and
+    those that the space's estimate takes to be no faster than the original.
     """
 
     def beginning(space: Space[Any], rng: Random, batch: int) -> Proposer:
