@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 import threading
@@ -94,6 +95,33 @@ def test_imports_are_not_cut_in_two(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
         busy()
     assert slow_to_import.ready
+
+
+@pytest.mark.parametrize("kind", ["main", "another"])
+def test_what_fails_after_an_import_was_cut_in_two_is_the_deadlines(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keeps = "import time\ntry:\n    while True: time.sleep(0.01)\nexcept BaseException as error:\n    pass\n"
+    (tmp_path / f"kept_to_itself_{kind}.py").write_text(f"{keeps}raise AttributeError('what a module before should have defined')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    caught: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            with Deadline(0.3, time.monotonic()).enforced():
+                importlib.import_module(f"kept_to_itself_{kind}")
+        except BaseException as error:
+            caught.append(error)
+
+    if kind == "main":
+        work()
+    else:
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join(20)
+    [error] = caught
+    assert isinstance(error, OutOfTime) and isinstance(error.__cause__, AttributeError)
+    with pytest.raises(AttributeError), Deadline(60.0, time.monotonic()).enforced():
+        raise AttributeError("of ours")
 
 
 def test_a_long_import_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

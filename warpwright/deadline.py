@@ -38,6 +38,8 @@ SOON_SECONDS = 0.05
 LONGEST_START = 60.0
 """A process is not believed to have taken longer than this to come to its first line."""
 
+_SPENT = "the budget of wall time is spent"
+
 _SIGNAL = int(signal.SIGRTMIN) + 7 if hasattr(signal, "SIGRTMIN") else int(signal.SIGUSR2)
 """A number that neither Python nor batch systems use: pytest-timeout takes SIGALRM, Slurm USR1 and USR2."""
 
@@ -74,13 +76,18 @@ class Deadline:
         """Inside, OutOfTime is raised when the deadline comes, wherever the thread is then; catch it outside of the block.
 
         In the main thread a signal also ends a system call that waits. In another one the exception comes with its next line of Python. A process
-        that works with torch already will go on to do so: there, imports are not cut in two.
+        that works with torch already will go on to do so: there, imports are not cut in two. Elsewhere they are, and what is raised after that is an
+        OutOfTime too: now and then torch keeps the exception to itself, and its next module fails for what the one before did not define.
         """
         watch = _Watch(self, threading.current_thread() is threading.main_thread(), "torch" in sys.modules)
         try:
             try:
                 watch.start()
                 yield
+            except Exception as error:
+                if watch.cut_import and not out_of_time(error):
+                    raise OutOfTime(f"{_SPENT}, in the middle of an import") from error
+                raise
             finally:  # where the exception may come as well: it comes once, and the outer block ends the watch
                 watch.over = True
         finally:
@@ -149,6 +156,7 @@ class _Watch:
     def __init__(self, deadline: Deadline, in_main_thread: bool, spares_imports: bool) -> None:
         self.deadline, self.in_main_thread, self.spares_imports, self.over, self.raised = deadline, in_main_thread, spares_imports, False, False
         self.thread, self.lock, self.done = threading.get_ident(), threading.Lock(), threading.Event()
+        self.cut_import = False
 
     def start(self) -> None:
         if self.in_main_thread:
@@ -167,7 +175,8 @@ class _Watch:
     def _raise(self, number: int, frame: FrameType | None) -> None:
         if not self.over and not (self.spares_imports and _importing(frame)):
             self.raised = True
-            raise OutOfTime("the budget of wall time is spent")
+            self.cut_import = self.cut_import or _importing(frame)
+            raise OutOfTime(_SPENT)
 
     def _run(self) -> None:
         wait = 0.0
@@ -185,6 +194,7 @@ class _Watch:
                     signal.pthread_kill(self.thread, _SIGNAL)
                 elif not (self.spares_imports and _importing(sys._current_frames().get(self.thread))):
                     self.raised = True
+                    self.cut_import = self.cut_import or _importing(sys._current_frames().get(self.thread))
                     _raise_in(self.thread, OutOfTime)
             wait = SOON_SECONDS  # for the signal to come to the thread, which may be in a C library or in an import
 

@@ -56,8 +56,9 @@ def gpu_present() -> bool:
 
 def examine(archive: str | Path) -> list[Finding]:
     """Return what every check found, in order. `archive` is the file that a run would write."""
-    checks: list[Callable[[], Finding]] = [_python, _torch, _compiler, _openmp, _gpu, _triton, _nvcc, _shared_memory, _isolation, _bubblewrap, _cores]
-    return [*(check() for check in checks), _writable(Path(archive))]
+    machine: list[Callable[[], Finding]] = [_python, _torch, _compiler, _openmp, _gpu, _triton, _libraries, _nvcc]
+    fences: list[Callable[[], Finding]] = [_shared_memory, _isolation, _bubblewrap, _cores]
+    return [*(check() for check in (*machine, *fences)), _writable(Path(archive))]
 
 
 def _python() -> Finding:
@@ -122,6 +123,17 @@ def _triton() -> Finding:
     if gpu_present():
         return Finding("triton", "WARN", "not installed", f"{how_to_install('triton')}: torch.compile needs it on a GPU")
     return Finding("triton", "OK", "not installed, and not needed without a GPU")
+
+
+def _libraries() -> Finding:
+    """Which other libraries of kernels are baselines and candidates on a GPU."""
+    from warpwright.domains.graph.libraries import LIBRARIES
+
+    there = [f"{library.package} {library.version}" for library in LIBRARIES.values() if library.installed]
+    absent = [library.package for library in LIBRARIES.values() if not library.installed]
+    said = [f"{', '.join(there)}: baselines and candidates on a GPU"] if there else []
+    said += [f"not installed: {', '.join(absent)} ({how_to_install('libraries')})"] if absent else []
+    return Finding("libraries", "OK", "; ".join(said))
 
 
 def _nvcc() -> Finding:

@@ -21,6 +21,8 @@ RESAMPLED: list[Function] = [
     lambda x: F.interpolate(x, scale_factor=(0.7, 1.6), mode="nearest-exact").relu(),
     lambda x: F.interpolate(x, scale_factor=3, mode="nearest").exp(),
     lambda x: F.interpolate(x[0], size=37, mode="linear").tanh(),
+    lambda x: F.interpolate(x[:, :, None].expand(-1, -1, 5, -1, -1), size=(7, 30, 21), mode="trilinear") + 1,
+    lambda x: F.interpolate(x.reshape(3, 2, 2, 20, 33), scale_factor=2, mode="trilinear", align_corners=True).relu(),
     lambda x: F.silu(F.group_norm(torch.cat([F.interpolate(x, size=(40, 52), mode="bilinear"), F.interpolate(x, size=(40, 52))], 1), 2)),
 ]
 

@@ -31,6 +31,7 @@ from warpwright.domains.graph.techniques.convolutions.convolution import Convolu
 from warpwright.domains.graph.techniques.convolutions.convolution import read as convolution_of
 from warpwright.domains.graph.techniques.convolutions.ends import Ended
 from warpwright.domains.graph.techniques.kernels.view_products import VIEW_PRODUCT, calls_of
+from warpwright.domains.graph.techniques.reduction import ADAPTIVE, read_reduction
 
 
 @dataclass(frozen=True)
@@ -256,11 +257,18 @@ def bytes_of(node: fx.Node) -> float:
         moved *= TURNED
     elif node.target in COPIES and node.target is not aten.clone.default:
         moved = 0.0
-    elif windows.read(node) is not None or is_op(node, *windows.MAX_POOLS, *windows.AVERAGE_POOLS):  # with the channels last, too
+    elif _goes_over_windows(node):
         moved *= WINDOWS_READ
     elif is_op(node, *SCANS):
         moved *= SCANS_READ
     return moved
+
+
+def _goes_over_windows(node: fx.Node) -> bool:
+    """Is it a pool or a depthwise convolution of torch's? Pools that adapt to several windows are taken to be as the others are."""
+    if is_op(node, *ADAPTIVE):
+        return read_reduction(node) is None
+    return windows.read(node) is not None or is_op(node, *windows.MAX_POOLS, *windows.AVERAGE_POOLS)  # with the channels last, too
 
 
 def _slow_norm(node: fx.Node) -> float:

@@ -28,6 +28,7 @@ from warpwright.domains.graph.kernels import liger
 from warpwright.domains.graph.lower import Original, lower
 from warpwright.domains.graph.techniques.kernels.liger import LigerCall, LigerKernels
 from warpwright.errors import MissingExtra, NotApplicable
+from warpwright.reports import doctor
 from warpwright.tasks import taskfile
 
 HERE = libraries.LIGER.installed
@@ -124,6 +125,13 @@ def test_without_the_package_there_is_neither(monkeypatch: pytest.MonkeyPatch) -
         LigerKernels().apply(ir, Action("liger_kernels"))
     with pytest.raises(MissingExtra, match=r"the baseline 'liger' needs the package 'liger_kernel'.*\[libraries\]"):
         targets.baselines(MODEL, "cuda:0", ["eager", "liger"])
+
+
+def test_the_doctor_says_whether_it_is_there(asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert doctor._libraries().seen.startswith("liger-kernel") and "baselines and candidates on a GPU" in doctor._libraries().seen
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    seen = doctor._libraries()
+    assert seen.level == "OK" and seen.seen.startswith("not installed: liger-kernel (pip install") and "[libraries]" in seen.seen
 
 
 def test_a_program_that_outlives_the_package_calls_torch(monkeypatch: pytest.MonkeyPatch) -> None:

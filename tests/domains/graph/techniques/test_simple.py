@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import pytest
@@ -13,9 +14,15 @@ from torch import nn
 from torch.nn import functional as F
 
 from tests.domains.graph.techniques.exactness import assert_equal_in_double, assert_numerically_sound, captured, draw, fixpoint, randomised
+from warpwright.base import Candidate, Source
+from warpwright.domains.graph import cost_model
 from warpwright.domains.graph.ir import GraphIR
-from warpwright.domains.graph.techniques.algebra import dead, identity, scalars
+from warpwright.domains.graph.techniques import schedule
+from warpwright.domains.graph.techniques.algebra import dead, identity, pools, scalars
 from warpwright.domains.graph.techniques.algebra.ranges import bounds
+from warpwright.domains.graph.techniques.kernels import windows
+from warpwright.search import ladder
+from warpwright.space import Space
 
 
 class Plain(nn.Module):
@@ -57,6 +64,9 @@ CASES: list[tuple[Any, Callable[..., Any], tuple[int, ...], list[Callable[[], nn
     (identity.CLAMP_BEFORE_SCALE, lambda m, x: torch.clamp(torch.clamp(x, 0, 1) * 2 - 0.5, 0, 1), (4, 3), []),
     (identity.MERGE_LEAKY, lambda m, x: F.leaky_relu(F.leaky_relu(x, 0.1), 0.2), (4, 3), []),
     (identity.MERGE_VIEWS, lambda m, x: x.view(12).view(2, 6).unsqueeze(0).reshape(6, 2) + 1, (4, 3), []),
+    (pools.EVEN_POOL, lambda m, x: F.adaptive_avg_pool2d(x, (3, 2)) + 1, (2, 3, 6, 10), []),
+    (pools.EVEN_POOL, lambda m, x: F.interpolate(x, scale_factor=0.5, mode="area"), (2, 3, 4, 4, 6), []),
+    (pools.EVEN_POOL, lambda m, x: F.adaptive_avg_pool1d(x.relu(), 4), (2, 3, 12), []),
     (scalars.LITERAL, lambda m, x: torch.max(torch.tensor(0.5) - torch.min(x, torch.tensor(2.0)), torch.tensor(-1.0)), (4, 3), []),
     (scalars.LITERAL, lambda m, x: x / torch.tensor(3.0) + torch.tensor(2.0) / x, (4, 3), []),
     (scalars.COMBINE, lambda m, x: -((x + x) * 3.0 - 1) / 4 + 2, (4, 3), []),
@@ -82,6 +92,9 @@ def test_fires_and_keeps_the_result(technique, function, size, layers):
 
 
 REFUSED: list[tuple[Any, Callable[..., Any], tuple[int, ...]]] = [
+    (pools.EVEN_POOL, lambda m, x: F.adaptive_avg_pool2d(x, 4) + 1, (2, 3, 6, 8)),  # windows of two sizes
+    (pools.EVEN_POOL, lambda m, x: F.adaptive_avg_pool2d(x, 1) + 1, (2, 3, 6, 8)),  # a mean
+    (pools.EVEN_POOL, lambda m, x: F.adaptive_avg_pool2d(x, 12) + 1, (2, 3, 6, 8)),  # larger than the image
     (dead.UNUSED_INDICES, lambda m, x: tuple(torch.max(x, 1)), (3, 5)),
     (dead.SELECT_FIRST, lambda m, x: torch.softmax(x, 1)[:, 0], (3, 5)),
     (identity.IDENTITY, lambda m, x: x * 1.0, (3, 5)),  # the result would become the input itself
@@ -150,3 +163,11 @@ def test_random_chains_keep_their_result(chain, seed):
     with torch.no_grad():
         result = model(draw("scaled", (5, 3), seed))
     assert low - 1e-5 <= result.min() and result.max() <= high + 1e-5
+
+
+def test_a_pool_that_adapts_evenly_is_first_tried_as_a_kernel_of_ours() -> None:
+    ir = captured(Plain(lambda m, x: F.adaptive_avg_pool2d(x, 7)), torch.empty(64, 512, 28, 28))
+    techniques = (pools.EVEN_POOL, *windows.TECHNIQUES, *schedule.TECHNIQUES)
+    space = Space(ir, techniques, lambda *_: Candidate(Source("python", ()), "cuda"), estimate=lambda one: cost_model.seconds(one, "cuda"))
+    (first,) = next(ladder.search(space, Random(0), 1))
+    assert [action.technique for action in first] == ["even_pool", "windows_cuda"]

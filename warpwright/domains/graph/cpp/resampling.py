@@ -13,7 +13,7 @@ from warpwright.domains.graph.ir import argument, aten, is_tensor, shape, value
 
 NEAREST = (aten.upsample_nearest1d.vec, aten.upsample_nearest2d.vec, aten.upsample_nearest3d.vec)
 NEAREST_EXACT = (aten._upsample_nearest_exact1d.vec, aten._upsample_nearest_exact2d.vec, aten._upsample_nearest_exact3d.vec)
-LINEAR = (aten.upsample_linear1d.vec, aten.upsample_bilinear2d.vec)
+LINEAR = (aten.upsample_linear1d.vec, aten.upsample_bilinear2d.vec, aten.upsample_trilinear3d.vec)
 RESAMPLED = (*NEAREST, *NEAREST_EXACT, *LINEAR)
 
 

@@ -6,8 +6,9 @@ The program is captured step by step; here the steps are found to be the same ex
 one line (an element of h) and walks along time, neighbouring threads along neighbouring lines; what it reads of the next WALKED steps does not wait
 for h. Steps are done in the original's order, with its roundings: additions and multiplications have torch's own bits.
 
-Right on the CPU target; not timed on a GPU. A line a thread fills a GPU from some 2^15 lines on; few long lines would want a scan in parts, which
-rounds differently.
+On an H200 a gated recurrence of 64 steps and 2^15 lines takes 25 us, a moving average 42, 5.5 and 4.8 times as fast as the best of torch.compile and
+a CUDA graph (benchmarks/results/modules_h200): 1.0 TB/s of the first's 25 MB, which L2 holds. A line a thread fills a GPU from some 2^15 lines on;
+few long lines would want a scan in parts, which rounds differently.
 """
 
 from __future__ import annotations

@@ -14,6 +14,8 @@ Tiles are those of "decoupled look-back" (Merrill and Garland, NVR-2016-002): a 
 says its own sum, and its first warp joins the sums of the 32 tiles before, and of 32 before these, until one says the sum of all up to itself. Beside
 what is read and written once that is 20 bytes a tile of up to 4,096 elements. torch gives a block to a row where there are several, and has CUB's
 scan, which does the same as this, for one row alone.
+
+On an H200 KernelBench's five scans move 0.63 to 0.92 of what a copy does (benchmarks/results/templates_h200); tiles were not timed.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from warpwright.domains.graph.techniques import differentiate, fold, library, linear_reduce, norm, precision, schedule  # fmt: skip
-from warpwright.domains.graph.techniques.algebra import common, dead, diagonal, einsum, identity, monotone, scalars
+from warpwright.domains.graph.techniques.algebra import common, dead, diagonal, einsum, identity, monotone, pools, scalars
 from warpwright.domains.graph.techniques.convolutions import (
     activated,
     conv_pool,
@@ -40,6 +40,7 @@ from warpwright.domains.graph.techniques.kernels import (
 REWRITES: tuple[Any, ...] = (
     *dead.TECHNIQUES,
     *identity.TECHNIQUES,
+    *pools.TECHNIQUES,
     *einsum.TECHNIQUES,
     *diagonal.TECHNIQUES,
     *library.TECHNIQUES,

@@ -23,7 +23,7 @@ REDUCTIONS = (
     aten.avg_pool3d.default,
 )
 AVERAGE_POOLS = (aten.avg_pool1d.default, aten.avg_pool2d.default, aten.avg_pool3d.default)
-_ADAPTIVE = (aten.adaptive_avg_pool1d.default, aten.adaptive_avg_pool2d.default, aten.adaptive_avg_pool3d.default)
+ADAPTIVE = (aten.adaptive_avg_pool1d.default, aten.adaptive_avg_pool2d.default, aten.adaptive_avg_pool3d.default)
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ def read_reduction(node: Any) -> Reduction | None:
     sizes = shape(x)
     if math.prod(sizes) == 0 or not dtype(x).is_floating_point:
         return None
-    if is_op(node, *_ADAPTIVE):
-        d = _ADAPTIVE.index(node.target) + 1
+    if is_op(node, *ADAPTIVE):
+        d = ADAPTIVE.index(node.target) + 1
         if math.prod(shape(node)[-d:]) != 1:
             return None
         return Reduction(node, x, tuple(range(len(sizes) - d, len(sizes))), True, True)
