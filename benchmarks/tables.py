@@ -52,8 +52,13 @@ VIEWS: Mapping[str, View] = {
     "kernelbench-levels-523": partial(levels.view, of="draw-523"),
     "kernelbench-levels-811": partial(levels.view, of="draw-811", cut="unfinished-811"),
     "kernelbench-levels-811-whole": partial(
-        levels.view, cut="unfinished-811-fourth",
-        of=("draw-811-second", "draw-811-third", "draw-811-again", "draw-811-fourth", "draw-811-restored"),
+        levels.view,
+        of=("draw-811-second", "draw-811-third", "draw-811-again", "draw-811-fourth", "draw-811-restored", "draw-811-fifth", "draw-811-level-3",
+            "draw-811-asked"),
+    ),
+    "kernelbench-levels-811-level-3": partial(levels.view, of="draw-811-level-3", cut="unfinished-811-level-3", brief=True),
+    "kernelbench-levels-811-first-answers": partial(
+        levels.view, of=("draw-811-second", "draw-811-third", "draw-811-fourth", "draw-811-fifth"), brief=True
     ),
     "whole-first": first_table.whole,
     "whole-first-int8": partial(first_table.whole, run="int8: "),

@@ -14,10 +14,10 @@ from warpwright.reports import summary
 Row = Mapping[str, Any]
 
 
-def view(rows: Sequence[Row], of: str | tuple[str, ...] | None = None, cut: str | None = None) -> str:
+def view(rows: Sequence[Row], of: str | tuple[str, ...] | None = None, cut: str | None = None, brief: bool = False) -> str:
     """Return the table of levels, a line for all of them, and the tasks without a score; `of`: those of the rows called so, of several names the last
     that has a task. `cut`: rows called so are tasks that were begun and cut short, which count at 1.00x in a line of their own, as those without a
-    score do there."""
+    score do there. `brief`: no more than levels and means."""
     lines = list({str(row["task"]): row for name in (of if isinstance(of, tuple) else (of,)) for row in rows if _is_of(row, name)}.values())
     levels: dict[str, list[Row]] = {}
     for line in sorted(lines, key=lambda line: str(line["task"])):
@@ -28,6 +28,8 @@ def view(rows: Sequence[Row], of: str | tuple[str, ...] | None = None, cut: str 
     scored = [[line for line in own if line["status"] != "unscored"] for own in levels.values()]
     means = [f"- {words}: {_over_levels([[summary.speedup(line, of) for line in own] for own in scored if own])}" for of, words in MEANS]
     means += _all_begun(lines, [row for row in rows if cut and row.get("table") == cut])
+    if brief:
+        return "\n\n".join([table, "\n".join(means)])
     unscored = [f"- {line['task']}: {' '.join(line['reason'].split())}" for line in lines if line["status"] == "unscored"]
     below = [said for own in scored for line in own for said in summary.below(line)]
     more = ["Unscored:", "\n".join(unscored)] if unscored else []
