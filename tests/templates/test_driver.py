@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -99,3 +101,19 @@ def test_arguments_are_packed_as_parameters(fake: Driver) -> None:
     shape, arguments = fake.launched[0]
     assert shape == (132, 1, 1, 384, 1, 1, 100_000, 7)
     assert arguments == [b"\1" * 128, b"\2" * 128, struct.pack("q", 2**40), struct.pack("q", -5), struct.pack("i", 9), struct.pack("f", 0.5)]
+
+
+def test_kernels_are_launched_on_their_operands_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    entered = list[Any]()
+
+    @contextmanager
+    def device(one: Any) -> Iterator[None]:
+        entered.append(one)
+        yield
+
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "device", device)
+    called = driver.on_its_device(lambda x, y, z=0: (x.get_device(), y, z, list(entered)))
+    places = ((True, 0), (False, -1), (True, 1))
+    at = [SimpleNamespace(is_cuda=cuda, get_device=lambda index=index: index, device=f"cuda:{index}") for cuda, index in places]
+    assert [called(x, 2, z=3) for x in at] == [(0, 2, 3, []), (-1, 2, 3, []), (1, 2, 3, ["cuda:1"])]

@@ -104,6 +104,20 @@ def check(code: int, what: str) -> None:
         raise DriverError(f"{what} failed with error {code}: {(text.value or b'unknown').decode()}", "look at the arguments of the launch")
 
 
+def on_its_device(function: Any) -> Any:
+    """Return `function` of a tensor and more, called with the tensor's GPU as the current one: kernels are launched there, by its stream."""
+    import torch
+
+    @functools.wraps(function)
+    def called(x: Any, *args: Any, **kwargs: Any) -> Any:
+        if not x.is_cuda or x.get_device() == torch.cuda.current_device():
+            return function(x, *args, **kwargs)
+        with torch.cuda.device(x.device):
+            return function(x, *args, **kwargs)
+
+    return called
+
+
 NO_CONTEXT = 201
 """What the driver says to a thread that has not used a GPU yet, such as autograd's at its first launch."""
 

@@ -196,6 +196,7 @@ def _map(x: torch.Tensor, rows: int) -> bytes:
     return driver.tensor_map(x.data_ptr(), (d, n, h, b), tuple(strides), (64, rows, 1, 1), 2)
 
 
+@driver.on_its_device
 def attention(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, causal: bool = False, offset: int = 0, turned: bool = False,
     shape: Shape | None = None,

@@ -139,6 +139,7 @@ def fill(a: SlicedMatrix, b: SlicedMatrix | None = None) -> None:
     kernels["summarise"](len(both), stream, records[0], records[-1])
 
 
+@driver.on_its_device
 def cut(source: torch.Tensor) -> SlicedMatrix:
     """Return a float32 matrix [rows, k] with its slices."""
     matrix = SlicedMatrix(source)
@@ -190,6 +191,7 @@ def _multiprocessors(device: int) -> int:
     return torch.cuda.get_device_properties(device).multi_processor_count
 
 
+@driver.on_its_device
 def linear(x: torch.Tensor, rows: torch.Tensor, memory: torch.Tensor | None = None) -> torch.Tensor:
     """Return x @ rows.T for x [..., k] and rows [n, k], or for x [batches, m, k] and rows [batches, n, k], m and n multiples of 128.
 

@@ -109,6 +109,7 @@ def _multiprocessors(device: int) -> int:
     return torch.cuda.get_device_properties(device).multi_processor_count
 
 
+@driver.on_its_device
 def matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Return a @ b for float32 a [..., m, k] and b [k, n], or b of a's batches; other devices get torch's product."""
     if not a.is_cuda or torch.cuda.get_device_capability(a.device) < OLDEST:
