@@ -207,6 +207,22 @@ def test_small_rows_of_suspect_tiles_are_plain_sums(kernels: dict[str, Any], war
     np.testing.assert_allclose(out[small], (x @ y)[small], rtol=1e-4, atol=1e-14)
 
 
+def test_long_plain_sums_err_no_more_than_short_ones(kernels: dict[str, Any], warps: int) -> None:
+    """Of 8,192 terms: one after another in float32 they are off by 1e-6."""
+    k, draw = 8192, np.random.default_rng(1)
+    x, y = draw.random((32, k), np.float32), draw.standard_normal((32, k)).astype(np.float32)
+    x[5, 0], y[:, 0] = 1e9, 0  # beside that the slices hold nothing of the row
+    a, b = Sliced(x), Sliced(y)
+    kernels["slice_rows"][2 * -(-32 // (8 // warps)), 256](a.record, b.record, k)
+    kernels["summarise"][2, 256](a.record, b.record)
+    kernels["slice_more"][4, 256](a.record, b.record, k, 0)
+    a.part("worst", "flags", np.float32)[3] = 1
+    out = int8_reference.by_slices(int8_reference.cut(x), int8_reference.cut(y))
+    kernels["plain_rows"][3, 256](a.record, b.record, out, 32, k, np.ones(4, np.uint16), 128, 0)
+    exact = x[5].astype(np.float64) @ y.T.astype(np.float64)
+    assert np.sqrt(np.square(out[5] - exact).mean() / np.square(exact).mean()) < 1.5e-7
+
+
 def test_only_what_small_rows_and_columns_meet_is_looked_at(kernels: dict[str, Any], warps: int) -> None:
     """Two small rows, and a column that is small in the lower half of the square: NaN in the chunks that they do not meet is not read."""
     x, y = (np.random.default_rng(seed).standard_normal((32, 640)).astype(np.float32) for seed in (1, 2))

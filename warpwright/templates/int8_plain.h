@@ -2,7 +2,9 @@
 // elements meet zeros (int8_suspect.h says which are suspect). Part of int8_slices.cu, which has the matrices.
 //
 // A suspect strip of 32 x 128 results is cleared by the top slices of its rows and columns, if that can be; else each of its four squares is looked at:
-// which rows and columns are small, whether the slices err much in those by the terms that are there, and a plain sum where they do.
+// which rows and columns are small, whether the slices err much in those by the terms that are there, and a plain sum where they do: 32 terms at a time
+// in float32, and those sums in float64. One after another in float32 they err more the longer they are, more than cuBLAS, which cuts them in parts: of
+// 8,192 terms, positive times normal numbers, by 1e-6 of the result (counted on a CPU).
 //
 // NOTES (outcomes; add below)
 //   H200, 2026-11-30: the product of two triangles of 4096 took 0.595 ms, of the same with rows and columns moved along in memory (as calls of a stream
@@ -378,19 +380,21 @@ __device__ __forceinline__ void mend(Square& of, const Matrix& a, const Matrix& 
     if (!__syncthreads_or(of.rows[x] || of.columns[x])) return;
     const u32 wanted = any_of_warp(of.columns[x] ? 1u << x : 0u);
     meet(of, a, b, at, any_of_warp(of.rows[x] ? 1u << x : 0u), wanted, wanted);
-    float sums[4] = {0, 0, 0, 0};
+    double sums[4] = {0, 0, 0, 0};
     for (int start = 0; start < k; start += 32) {
         if (!flagged && !has_chunk(of.chunks, start)) continue;  // zeros times Inf are not zeros
         fetch(of, a, b, at, start, k, false);
         __syncthreads();
         const int left = min(32, k - start);
+        float parts[4] = {0, 0, 0, 0};
         for (int j = 0; j < left; ++j)
-            for (int i = 0; i < 4; ++i) sums[i] += of.a[y + 8 * i][j] * of.b[x][j];
+            for (int i = 0; i < 4; ++i) parts[i] += of.a[y + 8 * i][j] * of.b[x][j];
+        for (int i = 0; i < 4; ++i) sums[i] += (double)parts[i];
         __syncthreads();
     }
     for (int i = 0; i < 4; ++i) {
         const int row = y + 8 * i;
-        if (at.a + row < at.a_end && at.b + x < at.b_end && (of.rows[row] || of.columns[x])) c[row * c_pitch + x] = sums[i];
+        if (at.a + row < at.a_end && at.b + x < at.b_end && (of.rows[row] || of.columns[x])) c[row * c_pitch + x] = (float)sums[i];
     }
 }
 
