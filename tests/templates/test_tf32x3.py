@@ -101,3 +101,11 @@ def test_nothing_to_sum() -> None:
 
 def test_the_inner_size_is_cut_where_tiles_are_few() -> None:
     assert tf32x3.parts(4, 524288, 132) == 33 and tf32x3.parts(4, 1024, 132) == 2 and tf32x3.parts(100, 8192, 132) == 1
+
+
+def test_long_sums_beside_a_row_with_inf_err_no_more_than_others() -> None:
+    a, b = drawn("positive", (1, 128, 4096), 1), drawn("normal", (1, 4096, 32), 2)
+    a[0, 5, 7] = float("inf")
+    rest = [row for row in range(128) if row != 5]
+    seen = tf32x3.product(a, b, SMALL, 1)[:, rest]
+    assert errors(seen, a[:, rest], b)[0] < SHORT

@@ -187,11 +187,15 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         for (int i = threadIdx.x; i < ROWS * COLUMNS; i += THREADS) {
             const int r = top + i / COLUMNS, s = side + i % COLUMNS;
             if (r >= m || s >= n) continue;
-            float total = 0.0f;
-            for (int term = first; term < last; ++term) {
-                total = fmaf(a[A_TERMS ? r * a_pitch + term : term * a_pitch + r], b[B_TERMS ? s * b_pitch + term : term * b_pitch + s], total);
+            double total = 0;
+            for (int from = first; from < last; from += 32) {  // float64 above 32 terms: a long float32 sum would err more than cuBLAS
+                float part = 0.0f;
+                for (int term = from; term < min(from + 32, last); ++term) {
+                    part = fmaf(a[A_TERMS ? r * a_pitch + term : term * a_pitch + r], b[B_TERMS ? s * b_pitch + term : term * b_pitch + s], part);
+                }
+                total += (double)part;
             }
-            c[(long long)r * n + s] = total;
+            c[(long long)r * n + s] = (float)total;
         }
         return;
     }
