@@ -45,6 +45,7 @@ def kernelbench(rows: Sequence[Row], of: str | None = None) -> str:
 VIEWS: Mapping[str, View] = {
     "kernelbench": kernelbench,
     "kernelbench-levels": levels.view,
+    "kernelbench-cpu-level-2": partial(levels.view, of="level-2, 30 November"),
     "kernelbench-levels-113": partial(levels.view, of="draw-113"),
     "kernelbench-levels-229": partial(levels.view, of="draw-229"),
     "kernelbench-levels-307": partial(levels.view, of="draw-307"),
