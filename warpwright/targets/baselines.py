@@ -233,7 +233,7 @@ def expect_known(names: Iterable[str], device: str, backward: bool = False) -> N
     known = names_for(device, backward)
     unknown = [name for name in names if name not in known]
     for name in unknown:
-        library = BASELINES[name].library if name in BASELINES else None
+        library = BASELINES[name].library if name in BASELINES and device.partition(":")[0] in BASELINES[name].modes else None
         if library is not None and not library.installed:
             raise MissingExtra(library.module, library.extra, f"the baseline {name!r}")
     if unknown:
