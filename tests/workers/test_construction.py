@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,9 +29,11 @@ class ModelNew(torch.nn.Module):
 
 
 @pytest.fixture(autouse=True)
-def few(monkeypatch: pytest.MonkeyPatch) -> None:
+def few(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(construction, "DRAWN_ELEMENTS", 1000)
     monkeypatch.setattr(gc, "set_threshold", lambda *_: None)  # a runner has the collector rest in its process, which is this one here
+    with torch.enable_grad():  # and no gradients made there
+        yield
 
 
 def test_large_parameters_are_left_out_and_nothing_else() -> None:
