@@ -214,27 +214,30 @@ def _search(task: Task, settings: Settings, archive: Archive, evaluator: Evaluat
 def _expect_model(settings: Settings) -> None:
     """Raise UsageError where the search's model is missing, before anything is made for it."""
     if settings.search == "trees":
-        if not settings.model:
-            raise UsageError("expected the file of a learned cost model, saw none", "warpwright train --trees ROWS --out FILE, then --model FILE")
-        from warpwright.search.trees import Trees
-
-        Trees.load(Path(settings.model))
+        _trees(settings)
     if settings.search in ("fsr", "islands") and not settings.model:
         raise UsageError(f"expected a model for --search {settings.search}, saw none", "give --model openai:URL,MODEL, hf:FOLDER or replay:FILE")
+
+
+def _trees(settings: Settings) -> Trees:
+    """Return the learned cost model of the settings; raise UsageError where there is none."""
+    if not settings.model:
+        raise UsageError("expected the file of a learned cost model, saw none", "warpwright train --trees ROWS --out FILE, then --model FILE")
+    from warpwright.search.trees import Trees
+
+    return Trees.load(Path(settings.model))
 
 
 def model_search(settings: Settings, archive: Archive) -> ModelSearch | PolicySearch | Ppo | Trees:
     """Return the search that asks the model of the settings, or learns one. A language model's questions and answers are logged beside the archive,
     and none is asked again."""
-    _expect_model(settings)
     if settings.search == "ppo":
         from warpwright.sass.agents import ppo
 
         return ppo.Ppo(ppo.load(Path(settings.model)) if settings.model else None)
     if settings.search == "trees":
-        from warpwright.search.trees import Trees
-
-        return Trees.load(Path(settings.model))
+        return _trees(settings)
+    _expect_model(settings)
     from warpwright.llm.local import Local
     from warpwright.llm.opening import open_chat  # here: a search of ours needs none of them
     from warpwright.policy.model import SHIPPED, Policy
