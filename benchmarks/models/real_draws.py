@@ -1,6 +1,6 @@
 """The models that draws gave, at the sizes they are used at, for a GPU: `drawn_12.txt` and later ones.
 
-    python -m benchmarks.third_party --drawn 12 --budget "75s, 2 proposals, until faster" --device cuda --baselines eager,compile,cuda_graph --jobs 5 ...
+    python -m benchmarks.third_party --drawn 12 --budget "75s, 2 proposals, until faster" --device cuda --jobs 5 --together --out ROWS
 
 First every model of a draw once, one half in float32 and the other in bfloat16 (NAME_bf16; 5 opened, 7 put aside of seed 12); then those in float32
 that were in bfloat16. The order spreads kinds and halves, so that a run that ends early has some of each. Seed 14 was drawn without asking whether a
