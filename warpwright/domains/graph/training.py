@@ -290,11 +290,14 @@ def _behind(early: Sequence[fx.Node]) -> dict[fx.Node, frozenset[fx.Node]]:
 
 # --- tidying: forms that kernels are made of ---------------------------------------------------------------------------
 
+_SCALED = (aten.mul.Scalar, aten.div.Scalar)
 _BROADCAST = (aten.add.Tensor, aten.sub.Tensor, aten.mul.Tensor, aten.div.Tensor, aten.where.self, aten.mul.Scalar, aten.div.Scalar)
 
 
 def tidy(graph: fx.Graph) -> None:
-    """Replace calls by others that compute the same: variance and mean apart, numbers as numbers, no expansion before what broadcasts."""
+    """Replace calls by others that compute the same: variance and mean apart, numbers as numbers, no expansion before what broadcasts, and none that
+    writes over a result of its own (`add_` of an RMS norm, `masked_fill_` of a norm's gradient), which no kernel takes in."""
+    _out_of_place(graph)
     for node in list(graph.nodes):
         if node.op != "call_function":
             continue
@@ -302,9 +305,30 @@ def tidy(graph: fx.Graph) -> None:
             _apart(graph, node)
         elif is_op(node, aten.full.default, aten.scalar_tensor.default) and shape(node) == ():
             node.meta["number"] = node.args[1] if is_op(node, aten.full.default) else node.args[0]
+        elif is_op(node, *_SCALED) and is_op(node.args[0], aten.expand.default):
+            _scaled_before(graph, node)
         elif is_op(node, *_BROADCAST):
             _unexpanded(node)
     remove_dead(graph)
+
+
+def _out_of_place(graph: fx.Graph) -> None:
+    """f_(g(x))  ->  f(g(x)), where nobody reads g(x) afterwards, and nothing shares its memory."""
+    place = {node: i for i, node in enumerate(graph.nodes)}
+    for node in list(graph.nodes):
+        target, base = node.target, node.args[0] if node.args else None
+        name = str(getattr(target, "_opname", ""))
+        if not isinstance(target, torch._ops.OpOverload) or not name.endswith("_") or name.startswith("_") or not isinstance(base, fx.Node):
+            continue
+        plain = getattr(getattr(aten, name[:-1], None), target._overloadname, None)
+        own = base.op == "call_function" and not _shares(base) and not any(_shares(user) for user in base.users if user is not node)
+        if target.namespace == "aten" and plain is not None and own and all(place[user] <= place[node] for user in base.users):
+            node.target = plain
+
+
+def _shares(node: fx.Node) -> bool:
+    """May a call's result share memory with what it is given?"""
+    return not isinstance(node.target, torch._ops.OpOverload) or any(result.alias_info is not None for result in node.target._schema.returns)
 
 
 def _apart(graph: fx.Graph, node: fx.Node) -> None:
@@ -322,6 +346,18 @@ def _apart(graph: fx.Graph, node: fx.Node) -> None:
         new.meta["val"] = user.meta["val"]
         user.replace_all_uses_with(new)
         graph.erase_node(user)
+
+
+def _scaled_before(graph: fx.Graph, node: fx.Node) -> None:
+    """f(expand(x), 2)  ->  expand(f(x, 2)): the gradient of a mean, which what follows then reads without a copy."""
+    expansion: Any = node.args[0]
+    x: Any = expansion.args[0]
+    with graph.inserting_before(node):
+        small = graph.call_function(node.target, (x, *node.args[1:]), dict(node.kwargs))  # type: ignore[arg-type]
+        large = graph.call_function(aten.expand.default, (small, list(shape(node))))
+    small.meta["val"], large.meta["val"] = value(node).new_empty(shape(x)), value(node).new_empty(()).expand(shape(node))
+    node.replace_all_uses_with(large)
+    graph.erase_node(node)
 
 
 def _unexpanded(node: fx.Node) -> None:
