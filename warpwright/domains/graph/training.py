@@ -16,13 +16,13 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._decomp import get_decompositions
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from warpwright.domains.graph import recurrent
 from warpwright.domains.graph.capture import from_module, unreadable
 from warpwright.domains.graph.cpp.calls import ELEMENTWISE
+from warpwright.domains.graph.derivatives import written_out
 from warpwright.domains.graph.ir import (
     GraphIR,
     Training,
@@ -42,19 +42,6 @@ from warpwright.domains.graph.meta import on_device, propagate
 from warpwright.domains.graph.text.autograd import halves, shares_memory
 from warpwright.errors import CaptureError, NotApplicable
 from warpwright.tasks import taskfile
-
-_BACKWARDS = """
-    threshold_backward gelu_backward silu_backward sigmoid_backward tanh_backward hardswish_backward hardsigmoid_backward hardtanh_backward
-    leaky_relu_backward elu_backward softplus_backward mish_backward mse_loss mse_loss_backward smooth_l1_loss smooth_l1_loss_backward huber_loss
-    huber_loss_backward _softmax_backward_data _log_softmax_backward_data select_backward slice_backward masked_fill logit_backward rsub
-    binary_cross_entropy binary_cross_entropy_backward binary_cross_entropy_with_logits native_dropout_backward addcmul addcdiv
-"""
-_NORMS = """
-    _softmax _log_softmax native_layer_norm native_layer_norm_backward native_group_norm native_group_norm_backward _fused_rms_norm
-    _fused_rms_norm_backward native_batch_norm_backward
-"""
-"""Written out only where they may join a kernel: torch's own are fast alone."""
-
 
 WITH_GRADIENT: dict[Any, Any] = {}
 """Generated functions of a graph that have gradients of their own -> what autograd runs in their place while a step is recorded."""
@@ -128,7 +115,6 @@ def differentiate(ir: GraphIR, target: str, norms: bool, again: bool) -> GraphIR
     """
     training = ir.training
     assert training is not None
-    table = get_decompositions([getattr(aten, name) for name in (_BACKWARDS + (_NORMS if norms else "")).split() if hasattr(aten, name)])
     device = torch.device(target if target == "cpu" or torch.cuda.is_available() else "meta")
     with FakeTensorMode(allow_non_fake_inputs=True):
         tensors = [_fake(node, device) for node in _placeholders(ir)]
@@ -137,7 +123,7 @@ def differentiate(ir: GraphIR, target: str, norms: bool, again: bool) -> GraphIR
             tangents = [torch.empty_like(end, memory_format=torch.contiguous_format) for end in ends.values()]
             if not tangents:
                 raise NotApplicable("expected results that gradients flow from, saw none")
-            traced = make_fx(functools.partial(_step, ir, device, len(tensors)), decomposition_table=table)(  # type: ignore[arg-type]
+            traced = make_fx(functools.partial(_step, ir, device, len(tensors)), decomposition_table=written_out(target, norms))(  # type: ignore[arg-type]
                 *tensors, *tangents
             )
         except (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError) as error:
@@ -305,6 +291,9 @@ def tidy(graph: fx.Graph) -> None:
             _apart(graph, node)
         elif is_op(node, aten.full.default, aten.scalar_tensor.default) and shape(node) == ():
             node.meta["number"] = node.args[1] if is_op(node, aten.full.default) else node.args[0]
+        elif is_op(node, aten.new_zeros.default, aten.zeros_like.default) and value(node).is_contiguous():
+            node.target, node.args = aten.zeros.default, (list(shape(node)),)  # sums at indices begin with it
+            node.kwargs = {"dtype": value(node).dtype, "device": torch.device("meta")}
         elif is_op(node, *_SCALED) and is_op(node.args[0], aten.expand.default):
             _scaled_before(graph, node)
         elif is_op(node, *_BROADCAST):
