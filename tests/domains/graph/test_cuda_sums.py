@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from tests.domains.graph.techniques.exactness import captured
 from tests.domains.graph.test_cpp import Function, Several
 from tests.domains.graph.test_cuda import fused
+from warpwright.domains.graph.cuda.kernel import DETERMINISTIC
 
 pytestmark = pytest.mark.compiler
 
@@ -101,6 +102,26 @@ def test_what_is_joined_at_indices() -> None:
     assert [any(f"{name}(&" in kernel.text for name in ("atomic_max", "atomic_min")) for kernel in kernels].count(True) == 2
     for seen, plain in zip(optimized(*values), model(*values), strict=True):
         torch.testing.assert_close(seen, plain, equal_nan=True, rtol=1e-5, atol=1e-5)
+
+
+def test_sums_are_torchs_where_the_user_asks_for_an_order() -> None:
+    """The kernel's additions come in any order; maxima do not need one."""
+
+    class Both(torch.nn.Module):
+        def forward(self, x, each, base):  # type: ignore[no-untyped-def]
+            return base.scatter_add(0, each, x.exp()), base.scatter_reduce(0, each, x.cos(), "amax")
+
+    torch.manual_seed(0)
+    values = (torch.randn(300, 40), torch.randint(0, 50, (300, 40)), torch.randn(50, 40))
+    kernels, optimized = fused(captured(Both(), *values))
+    assert [DETERMINISTIC in kernel.python_text() for kernel in kernels] == ["atomicAdd(" in kernel.text for kernel in kernels]
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True)
+    try:
+        for seen, plain in zip(optimized(*values), Both()(*values), strict=True):
+            torch.testing.assert_close(seen, plain, rtol=1e-6, atol=1e-6)
+    finally:
+        torch.use_deterministic_algorithms(before)
 
 
 class Compared(torch.nn.Module):

@@ -38,7 +38,7 @@ from warpwright.domains.graph.ir import (
     value,
     written,
 )
-from warpwright.domains.graph.meta import on_device, propagate
+from warpwright.domains.graph.meta import infer, on_device, propagate
 from warpwright.domains.graph.text.autograd import halves, shares_memory
 from warpwright.errors import CaptureError, NotApplicable
 from warpwright.tasks import taskfile
@@ -311,8 +311,11 @@ def _out_of_place(graph: fx.Graph) -> None:
             continue
         plain = getattr(getattr(aten, name[:-1], None), target._overloadname, None)
         own = base.op == "call_function" and not _shares(base) and not any(_shares(user) for user in base.users if user is not node)
-        if target.namespace == "aten" and plain is not None and own and all(place[user] <= place[node] for user in base.users):
+        drawn = torch.Tag.nondeterministic_seeded in target.tags
+        if target.namespace == "aten" and plain is not None and own and not drawn and all(place[user] <= place[node] for user in base.users):
             node.target = plain
+            if (found := infer(node)) is None or (found.dtype, found.shape) != (value(node).dtype, value(node).shape):  # what is written to decides
+                node.target = target
 
 
 def _shares(node: fx.Node) -> bool:

@@ -9,6 +9,7 @@ any order, NaN included. An index out of range ends the kernel, as there.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +21,7 @@ from warpwright.domains.graph.ir import argument, aten, is_op, is_tensor, shape,
 
 SUMS = (aten.index_add.default, aten.scatter_add.default, aten.index_put.default, aten.scatter_reduce.two)
 _JOINS = {"sum": "add", "amax": "max", "amin": "min"}
-_SOURCES = {aten.index_add.default: "source", aten.index_put.default: "values"}
+_SOURCES: Mapping[Any, str] = {aten.index_add.default: "source", aten.index_put.default: "values"}
 
 
 @dataclass(frozen=True)
