@@ -21,8 +21,8 @@ from benchmarks.kernels.beside import beside_others, call_once, error, options_o
 from warpwright.domains.graph import kernels
 from warpwright.domains.graph.techniques.kernels.fused_product import block_shape
 
-Way = tuple[int, int, int, int, int, int]
-"""Rows, columns and depth of a block, rows of blocks in a group, warps, stages."""
+Way = tuple[int, ...]
+"""Rows, columns and depth of a block, rows of blocks in a group, warps, stages; and in how many parts a tile ends, and blocks of a multiprocessor."""
 _ENDS = '''
 
 @triton.jit
@@ -84,7 +84,7 @@ CASES: dict[str, Case] = {
     "TF32 8192 x 768 -> 3072, gelu": Case(8192, 768, 3072, "gelu", torch.float32),
     "TF32 1024 x 8192 -> 8192, residual": Case(1024, 8192, 8192, "residual", torch.float32),
 }
-_WAYS: tuple[Way, ...] = ((128, 256, 64, 8, 8, 3), (128, 128, 64, 8, 8, 4), (128, 128, 64, 8, 4, 3), (128, 64, 64, 8, 4, 4))
+_WAYS: tuple[Way, ...] = ((128, 256, 64, 8, 8, 3), (128, 128, 64, 8, 8, 4), (128, 128, 64, 8, 8, 3, 2, 2), (128, 128, 64, 8, 8, 3, 4, 2), (128, 64, 64, 8, 4, 4))
 _WAYS_TF32: tuple[Way, ...] = ((128, 128, 32, 8, 8, 4), (128, 256, 32, 8, 8, 2), (128, 64, 32, 8, 4, 4))
 
 

@@ -7,8 +7,11 @@ Ladder:
 2. As many programs as the GPU has multiprocessors, each takes tile after tile (`persistent`); tiles of `GROUP` rows of blocks are neighbours in
    time, so that L2 holds their operands. The end of a tile runs while the next one's operands come.
 
-Parameters: ROWS 64 to 256, COLUMNS 64 to 256, DEPTH 32 to 128 (powers of two), warps 4 or 8, stages 2 to 5, and parts that a tile ends in, 2 (which
-may be left out) or 4. Rows of x and w begin at multiples of 16 bytes.
+3. Two programs a multiprocessor (`together`), where tiles of few terms end as long as they are summed: one ends while the other sums. Tiles of 128 x
+   128, three stages and four parts leave each half of the shared memory, and at most 114 of 128 registers (compiled for sm_90a).
+
+Parameters: ROWS 64 to 256, COLUMNS 64 to 256, DEPTH 32 to 128 (powers of two), warps 4 or 8, stages 2 to 5; and, which may be left out, parts that a
+tile ends in, 2 or 4, and programs a multiprocessor, 1 or 2. Rows of x and w begin at multiples of 16 bytes.
 
 Achieved on an H200 (results/fused_product_h200): 8,192 x 4,096 -> 16,384 with gelu 676 TFLOP/s in bfloat16, cuBLAS without the end 693.
 """
@@ -88,10 +91,10 @@ def fused_product(x, w, by_rows, end, operands, shape, kind=None):
     y = x.new_empty((*x.shape[:-1], n), dtype=kind)
     if y.numel() == 0:
         return y
-    rows, columns, depth, group, warps, stages, parts = (*shape, 2)[:7]
+    rows, columns, depth, group, warps, stages, parts, together = (*shape, *(2, 1)[len(shape) - 6 :])
     operands = [q.contiguous() for q in operands]
     programs = torch.cuda.get_device_properties(x.device).multi_processor_count if x.is_cuda else 3
-    programs = min(programs, triton.cdiv(m, rows) * triton.cdiv(n, columns))
+    programs = min(programs * together, triton.cdiv(m, rows) * triton.cdiv(n, columns))
     of_w = TensorDescriptor.from_tensor(w, [columns, depth] if by_rows else [depth, columns])
     of_y = TensorDescriptor.from_tensor(y.view(m, n), [rows, columns // parts])
     _launched(_fused_product, (programs,), (
