@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import hopper
 import pytest
 import torch
 from exactness import assert_equal_in_double, captured, randomised, run, state_of
@@ -16,6 +17,8 @@ from interpreter import INTERPRETER
 from torch import fx, nn
 from torch.nn import functional as F
 
+from benchmarks.kernels import fused_products as benchmark
+from benchmarks.kernels.without_gpu import Record, recorded
 from warpwright.base import Action
 from warpwright.domains.graph import cost_model, kernels
 from warpwright.domains.graph.cuda.plan import DEFAULT
@@ -139,6 +142,20 @@ def test_a_tile_ends_in_parts_that_fit_shared_memory() -> None:
 def test_a_residual_of_floats_is_read_in_four_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fused_product, "block_shape", lambda m, n, size: [128, 256, 64, 8, 8, 3])
     assert [len(_calls(_halved(monkeypatch, name)[3])[0].target.blocks) for name in ("residual", "gelu")] == [7, 6]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("end", ["gelu", "residual"])
+def test_two_programs_fit_a_multiprocessor(end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As compiled for sm_90a: half of its registers and of its shared memory each, of which a block takes 1,024 bytes more than it asks for."""
+    hopper.ptxas()
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
+    of = hopper.names_of("import torch\n" + kernels.text("fused_product") + benchmark._ENDS, tmp_path)
+    x, w, b, r = (torch.empty(size, device="meta", dtype=torch.bfloat16) for size in ((8192, 768), (3072, 768), (3072,), (8192, 3072)))
+    with recorded(record := Record()):
+        of["fused_product"](x, w, True, of[f"end_{end}"], (b, r), [128, 128, 64, 8, 8, 3, 4, 2])
+    [launch] = record.launches
+    assert not launch.problems and launch.blocks == (264,) and not launch.local_bytes
+    assert 2 * launch.registers * launch.threads <= 1 << 16 and 2 * (launch.shared_bytes + 1024) <= 228 << 10
 
 
 class Halved(nn.Module):

@@ -6,7 +6,6 @@ Ladder:
 1. Blocks of a result in registers, operands through shared memory by TMA, float32 sums.
 2. As many programs as the GPU has multiprocessors, each takes tile after tile (`persistent`); tiles of `GROUP` rows of blocks are neighbours in
    time, so that L2 holds their operands. The end of a tile runs while the next one's operands come.
-
 3. Two programs a multiprocessor (`together`), where tiles of few terms end as long as they are summed: one ends while the other sums. Tiles of 128 x
    128, three stages and four parts leave each half of the shared memory, and at most 114 of 128 registers (compiled for sm_90a).
 
