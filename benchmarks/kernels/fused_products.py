@@ -31,23 +31,23 @@ def _bias(v0, row, column, n, q):
 
 
 @triton.jit
-def end_bias(v0, row, column, m, n, q0, q1, q2, q3):
+def end_bias(v0, row, column, m, n, q0, q1, q2, q3, q4, q5, q6, q7):
     return _bias(v0, row, column, n, q0)
 
 
 @triton.jit
-def end_relu(v0, row, column, m, n, q0, q1, q2, q3):
+def end_relu(v0, row, column, m, n, q0, q1, q2, q3, q4, q5, q6, q7):
     return tl.maximum(_bias(v0, row, column, n, q0), 0.0)
 
 
 @triton.jit
-def end_gelu(v0, row, column, m, n, q0, q1, q2, q3):
+def end_gelu(v0, row, column, m, n, q0, q1, q2, q3, q4, q5, q6, q7):
     x = _bias(v0, row, column, n, q0)
     return 0.5 * x * (1.0 + tl.erf(x * 0.7071067811865476))
 
 
 @triton.jit
-def end_residual(v0, row, column, m, n, q0, q1, q2, q3):
+def end_residual(v0, row, column, m, n, q0, q1, q2, q3, q4, q5, q6, q7):
     seen = (row < m)[:, None] & (column < n)[None, :]
     more = tl.load(q1 + row.to(tl.int64)[:, None] * n + column[None, :], mask=seen, other=0.0)
     return _bias(v0, row, column, n, q0) + more.to(tl.float32)
