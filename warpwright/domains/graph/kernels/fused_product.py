@@ -17,7 +17,7 @@ Achieved on an H200 (results/fused_product_h200): 8,192 x 4,096 -> 16,384 with g
 
 # mypy: ignore-errors
 from warpwright.domains.graph.kernels.product_end import _product_ends  # noqa: I001
-from warpwright.domains.graph.kernels.sound import _launched  # noqa: I001
+from warpwright.domains.graph.kernels.sound import _launched
 
 # --- generated programs hold what follows
 
