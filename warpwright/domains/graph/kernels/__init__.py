@@ -1,21 +1,22 @@
-"""Triton kernels of generated programs, as text: each is written into the file, and none is imported by the package (but the table of `liger`)."""
+"""Triton kernels of generated programs, as text: each is written into the file, and none is imported by the package (but the tables of other libraries)."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+LIBRARY_CALLS = ("liger", "cudnn", "quack", "flashinfer")
+"""Calls of other libraries, which launch their kernels themselves."""
 _BEFORE = {
+    **dict.fromkeys(LIBRARY_CALLS, ("library_calls",)),
     "direct_convolution": ("activations", "tf32"), "fused_product": ("activations",),
     "implicit_convolution": ("activations", "convolution_end"), "pointwise_convolution": ("activations", "convolution_end", "tf32"),
 }  # fmt: skip
 """What stands before a kernel, beside `sound`: those that end with what follows them may end with an activation, those in TF32 round operands."""
-_LIBRARIES = ("liger",)
-"""Calls of other libraries, which launch their kernels themselves."""
 
 
 def text(name: str) -> str:
     """Return the part of the kernel's files that generated programs hold: what follows their docstrings and their remarks to mypy."""
-    return "\n\n".join(_own(one) for one in (*(() if name in _LIBRARIES else ("sound",)), *_BEFORE.get(name, ()), name))
+    return "\n\n".join(_own(one) for one in (*(() if name in LIBRARY_CALLS else ("sound",)), *_BEFORE.get(name, ()), name))
 
 
 def _own(name: str) -> str:
