@@ -1,19 +1,21 @@
 """cuDNN's graphs, QuACK and FlashInfer as candidates and as baselines: which calls of a program are theirs, and what each is given.
 
-Neither the packages nor a GPU are needed: modules of the same names stand in, whose functions are torch's, and every tensor says that it lies on a GPU.
-With cuDNN's front end, its graphs are compiled for an H200 by cuDNN itself, which asks for no GPU but for a driver: a library stands in for that.
+Neither the packages nor a GPU are needed: modules of the same names stand in, whose functions are torch's, and every tensor says that it lies on a
+GPU. With cuDNN's front end, cuDNN itself compiles each graph for an H200: it asks for no GPU, but for a driver, and a library stands in for that.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib.util
+import json
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from enum import Enum
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -49,7 +51,7 @@ class Place(SimpleNamespace):
 class Graph:
     """A graph of cuDNN's, by torch. `log`: what it was asked for."""
 
-    log: list[Any] = []
+    log: ClassVar[list[Any]] = []
 
     def __init__(self, io_data_type: Any, intermediate_data_type: Any, compute_data_type: Any, handle: Any) -> None:
         assert intermediate_data_type is compute_data_type is Kind.FLOAT and handle.stream == 7
@@ -115,7 +117,8 @@ class Graph:
         for place in self.places:
             if hasattr(place, "dim"):
                 seen = given[place.uid]
-                assert (list(seen.shape), list(seen.stride()), KINDS[seen.dtype]) == (place.dim, place.stride, getattr(place, "data_type", None) or place.kind)
+                kind = getattr(place, "data_type", None) or place.kind
+                assert (list(seen.shape), list(seen.stride()), KINDS[seen.dtype]) == (place.dim, place.stride, kind)
         self.log.append("executed")
         [result] = [place for place in self.places if getattr(place, "output", False)]
         given[result.uid].copy_(result.of(given))
@@ -145,10 +148,13 @@ def _quack(asked: Callable[[str, Any], Any]) -> dict[str, Any]:
         values, indices = torch.topk(x, k)
         return values, indices.int()
 
+    def loss(x: torch.Tensor, target: torch.Tensor, ignore_index: int, reduction: str) -> torch.Tensor:
+        return F.cross_entropy(x, target, ignore_index=ignore_index, reduction=reduction)
+
     return {
         "softmax": asked("softmax", lambda x: torch.softmax(x, 1)),
         "rmsnorm": asked("rmsnorm", lambda x, w, eps: F.rms_norm(x, x.shape[-1:], w, eps)),
-        "cross_entropy": asked("cross_entropy", lambda x, t, ignore_index, reduction: F.cross_entropy(x, t, ignore_index=ignore_index, reduction=reduction)),
+        "cross_entropy": asked("cross_entropy", loss),
         ".rmsnorm": {"layernorm_fwd": asked("layernorm_fwd", layer_norm)}, ".topk": {"topk": asked("topk", top_k)},
     }  # fmt: skip
 
@@ -171,7 +177,7 @@ def _flashinfer(asked: Callable[[str, Any], Any]) -> dict[str, Any]:
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     """Stand in for the packages, nvcc and a GPU, and give the names of the functions that are called."""
-    log: list[Any] = []
+    log: ClassVar[list[Any]] = []
     monkeypatch.setattr(Graph, "log", log)
 
     def function(name: str, computed: Callable[..., Any]) -> Callable[..., Any]:
@@ -232,8 +238,8 @@ TEXTS = {"bfloat16": HALF, "float32": FULL}
 CONVOLVED = ["conv_fprop", "add", "relu", "executed", "executed"], ["conv_fprop", "executed"]  # once with NaN, once with the image
 EXPECTED = {
     ("cudnn", "bfloat16"): [
-        "layernorm", "executed", "rmsnorm", "executed", "matmul", "add", "gelu", "executed", "executed", "matmul", "executed", *CONVOLVED[0], *CONVOLVED[1],
-        "sdpa", "executed", "sdpa", "executed",
+        "layernorm", "executed", "rmsnorm", "executed", "matmul", "add", "gelu", "executed", "executed", "matmul", "executed",
+        *CONVOLVED[0], *CONVOLVED[1], "sdpa", "executed", "sdpa", "executed",
     ],
     ("cudnn", "float32"): [
         "layernorm", TENSOR_CORES, "executed", "rmsnorm", TENSOR_CORES, "executed", *CONVOLVED[0][:3], TENSOR_CORES, *CONVOLVED[0][3:], "conv_fprop",
@@ -270,7 +276,7 @@ def test_each_call_of_a_program_becomes_one_of_the_library(library: str, kind: s
     exec(compile(lower(after, (action,), Original("test", text)).source.text, "optimized.py", "exec"), names)
     with torch.no_grad():
         expected = model(*inputs)
-        torch.testing.assert_close(run(after, inputs, {**dict(model.named_parameters()), **dict(model.named_buffers())}), expected, atol=0.02, rtol=0.02)
+        torch.testing.assert_close(run(after, inputs, dict(model.named_parameters())), expected, atol=0.02, rtol=0.02)
         assert not asked, "the graph's own meaning is torch's"
         program = names["ModelNew"]()
         program.load_state_dict(model.state_dict())
@@ -357,3 +363,15 @@ def test_flashinfer_needs_a_compiler_or_its_kernels_compiled(asked: list[Any], m
     ir = captured(_model(HALF, "flashinfer_without").Model(), *_model(HALF, "flashinfer_inputs").get_inputs())
     with pytest.raises(NotApplicable, match="flashinfer-python has a kernel for, and the package"):
         LibraryKernels(libraries.LIBRARIES["flashinfer"]).apply(ir, Action("flashinfer_kernels"))
+
+
+@pytest.mark.slow
+@pytest.mark.compiler
+@pytest.mark.skipif(not libraries.LIBRARIES["cudnn"].found, reason="needs the package nvidia-cudnn-frontend")
+def test_cudnn_compiles_every_graph_for_an_h200() -> None:
+    said = subprocess.run([sys.executable, "-m", "benchmarks.kernels.cudnn_without_gpu"], capture_output=True, text=True, check=True, timeout=550)
+    rows = [json.loads(line) for line in said.stdout.splitlines()]
+    assert len(rows) > 60 and [row for row in rows if "engine" not in row] == []
+    engines = {(row["case"], row["TF32"]): row["engine"].partition("_")[0] for row in rows}
+    convolutions = {name for name, tf32 in engines if not tf32 and name.startswith("convolution")}
+    assert len(convolutions) >= 10 and all(engines[name, True] != engines[name, False] for name in convolutions), "strict ones are on no tensor core"

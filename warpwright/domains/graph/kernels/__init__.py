@@ -1,4 +1,4 @@
-"""Triton kernels of generated programs, as text: each is written into the file, and none is imported by the package (but the tables of other libraries)."""
+"""Triton kernels of generated programs, as text: each is written into the file, and the package imports none, but the tables of other libraries."""
 
 from __future__ import annotations
 

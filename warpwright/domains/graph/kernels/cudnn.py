@@ -3,12 +3,13 @@ nvidia-cudnn-frontend, and cuDNN, which torch brings along.
 
     relu(conv2d(x, w, b))  ->  conv_fprop, add, relu            scaled_dot_product_attention(q, k, v)  ->  sdpa
 
-Read at release 1.32, cuDNN 9.24. A graph is compiled at the first call of each form (0.01 to 1.5 s) and kept; where cuDNN has no kernel for one, torch
-makes the call and a warning says so. Float32 stays float32 unless torch's flags permit TF32: engines on tensor cores are struck out, as torch does.
+Read at release 1.32, cuDNN 9.24. A graph is compiled at the first call of each form (0.01 to 2 s) and kept; where cuDNN has no kernel for one,
+torch makes the call and a warning says so. Float32 stays float32 unless torch's flags permit TF32: engines on tensor cores are struck out, as torch
+strikes them out.
 """
 
 # mypy: ignore-errors
-from warpwright.domains.graph.kernels.library_calls import HALVES, OWN, eps_of, form_of, is_row, library_call
+from warpwright.domains.graph.kernels.library_calls import HALVES, OWN, eps_of, form_of, is_row, library_call  # noqa: I001
 
 # --- generated programs hold what follows
 

@@ -2,11 +2,11 @@
 
     softmax(x, -1)  ->  quack.softmax(x)            topk(x, k)  ->  quack.topk.topk(x, k)
 
-Read at release 0.6.5. A kernel is compiled at the first call of each type and length of row; on Hopper and later, rows are shared by clusters of blocks.
+Read at release 0.6.5. A kernel is compiled at the first call of each type and length of row; from Hopper on clusters of blocks share long rows.
 """
 
 # mypy: ignore-errors
-from warpwright.domains.graph.kernels.library_calls import REDUCTIONS, eps_of, is_row, library_call
+from warpwright.domains.graph.kernels.library_calls import REDUCTIONS, eps_of, is_row, library_call  # noqa: I001
 
 # --- generated programs hold what follows
 

@@ -42,7 +42,8 @@ class LibraryCall(FromFile):
 
     def __call__(self, x: torch.Tensor, *rest: Any) -> Any:
         """Return what it computes, by torch's own call."""
-        return library_calls.OWN[self.call](x, *rest)
+        own: Any = library_calls.OWN[self.call]
+        return own(x, *rest)
 
     def python_text(self) -> str:
         """Return the function's text, for the generated file."""
@@ -66,7 +67,7 @@ class LibraryKernels:
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield one action for all of them together, where the package is installed."""
-        if ir.takes_kernels and ir.training is None and self.library.installed and any(self.read(node) for node in find(ir, *_ROOTS)):
+        if ir.takes_kernels and ir.training is None and self.library.installed and any(self.read(node) for node in find(ir, *ROOTS)):
             yield Action(self.name)
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
@@ -74,7 +75,7 @@ class LibraryKernels:
         if action not in list(self.sites(ir)):
             raise NotApplicable(f"expected a call that {self.library.package} has a kernel for, and the package", f"not {action}")
         e = edit(ir)
-        for name in reversed([node.name for node in find(ir, *_ROOTS) if self.read(node)]):  # what ends with a call comes after it
+        for name in reversed([node.name for node in find(ir, *ROOTS) if self.read(node)]):  # what ends with a call comes after it
             node = e.node(name)
             call, given = self.read(node) or ("", ())
             if not call or not node.users:
@@ -199,7 +200,7 @@ def _part(node: Any) -> tuple[fx.Node, int, int] | None:
     return None
 
 
-_ROOTS = (
+ROOTS = (
     *_NAMED, *_ENDS, *convolution.CONVOLUTIONS, aten.linear.default, aten.cross_entropy_loss.default, aten.scaled_dot_product_attention.default,
     aten.topk.default, aten.mul.Tensor,
 )  # fmt: skip
