@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,8 @@ def load_driver() -> None:
 
 
 Call = tuple[str, tuple[Any, ...]]
+TABLE: Mapping[str, tuple[Any, Any]] = cudnn.CUDNN
+OWN: Mapping[str, Any] = library_calls.OWN
 F32, HALF, BF16 = torch.float32, torch.float16, torch.bfloat16
 
 
@@ -106,7 +108,7 @@ def rows(part: str = "") -> Iterator[dict[str, Any]]:
     device = library.create_device_properties(json.dumps(H200))
     cudnn._cudnn_target = lambda module, place: {"device_property": device, "sm_version": 90, "sm_count": 132}
     cudnn._keeps_nan = lambda *_: True
-    cudnn._CudnnPlan.__call__ = lambda plan, tensors: torch.empty_like(plan.like)
+    setattr(cudnn._CudnnPlan, "__call__", lambda plan, tensors: torch.empty_like(plan.like))  # noqa: B010
     for name, (call, given) in _cases().items():
         for tf32 in (True, False) if given[0].dtype is F32 else (True,):
             if part in name:
@@ -114,7 +116,7 @@ def rows(part: str = "") -> Iterator[dict[str, Any]]:
 
 
 def _row(library: Any, call: str, given: tuple[Any, ...], tf32: bool) -> dict[str, Any]:
-    takes, made = cudnn.CUDNN[call]
+    takes, made = TABLE[call]
     if not takes(*given):
         return {"reason": "we do not ask"}
     began = time.perf_counter()
@@ -126,7 +128,7 @@ def _row(library: Any, call: str, given: tuple[Any, ...], tf32: bool) -> dict[st
         return {"reason": str(declined).splitlines()[0][:300]}
     plan = list(cudnn._PLANS.values())[-1]
     engine = plan.graph.get_plan_name_at_index(plan.graph._plan_index)
-    assert result.shape == library_calls.OWN[call](*given).shape
+    assert result.shape == OWN[call](*given).shape
     return {"engine": engine, "workspace": plan.workspace, "s": round(time.perf_counter() - began, 2)}
 
 
