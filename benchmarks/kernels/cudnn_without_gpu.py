@@ -3,7 +3,7 @@
     python -m benchmarks.kernels.cudnn_without_gpu [--cases NAME]
 
 cuDNN compiles ahead for a device that is described to it; of the driver it asks the version, and to take what was compiled. A library made here
-stands in for that: it takes anything and runs nothing. So a row says that cuDNN has an engine for a graph of `kernels/cudnn.py`, which one its
+stands in for that: it takes anything and runs nothing. So a row says that cuDNN has an engine for a graph of `others/cudnn.py`, which one its
 heuristics put first, and how long compiling took; nothing of results or speed. Engines are those of the cuDNN that torch brought.
 """
 
@@ -16,13 +16,13 @@ import subprocess
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from warpwright.domains.graph.kernels import cudnn, library_calls
+from warpwright.domains.graph.kernels.others import OWN, TABLES, calls, cudnn
 from warpwright.tf32 import tf32_flags
 
 H200 = {
@@ -56,8 +56,6 @@ def load_driver() -> None:
 
 
 Call = tuple[str, tuple[Any, ...]]
-TABLE: Mapping[str, tuple[Any, Any]] = cudnn.CUDNN
-OWN: Mapping[str, Any] = library_calls.OWN
 F32, HALF, BF16 = torch.float32, torch.float16, torch.bfloat16
 
 
@@ -104,7 +102,7 @@ def _cases() -> dict[str, Call]:
 
 def rows(part: str = "") -> Iterator[dict[str, Any]]:
     """Yield a row a case: the engine, its workspace in bytes and the seconds of compiling, or the reason; of float32 one without TF32 too."""
-    library = library_calls.library_module("cudnn", "nvidia-cudnn-frontend")
+    library = calls.library_module("cudnn", "nvidia-cudnn-frontend")
     device = library.create_device_properties(json.dumps(H200))
     cudnn._cudnn_target = lambda module, place: {"device_property": device, "sm_version": 90, "sm_count": 132}
     cudnn._keeps_nan = lambda *_: True
@@ -116,7 +114,7 @@ def rows(part: str = "") -> Iterator[dict[str, Any]]:
 
 
 def _row(library: Any, call: str, given: tuple[Any, ...], tf32: bool) -> dict[str, Any]:
-    takes, made = TABLE[call]
+    takes, made = TABLES["cudnn"][call]
     if not takes(*given):
         return {"reason": "we do not ask"}
     began = time.perf_counter()

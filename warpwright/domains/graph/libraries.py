@@ -13,7 +13,7 @@ class Library:
     """A package that an extra of ours names."""
 
     name: str
-    """Of its baseline, and of the file in `kernels/` that says what it takes."""
+    """Of its baseline, and of the file in `kernels/others/` that says what it takes."""
     package: str
     """As a package index knows it."""
     module: str

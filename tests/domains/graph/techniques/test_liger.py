@@ -24,7 +24,7 @@ from warpwright import targets
 from warpwright.base import Action
 from warpwright.domains.graph import libraries
 from warpwright.domains.graph.ir import run
-from warpwright.domains.graph.kernels import library_calls, liger
+from warpwright.domains.graph.kernels.others import calls, liger
 from warpwright.domains.graph.lower import Original, lower
 from warpwright.domains.graph.techniques.kernels.libraries import LibraryCall, LibraryKernels
 from warpwright.errors import MissingExtra, NotApplicable
@@ -89,7 +89,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     monkeypatch.setitem(sys.modules, "liger_kernel", package)
     monkeypatch.setitem(sys.modules, "liger_kernel.ops", ops)
     monkeypatch.setattr(torch.Tensor, "is_cuda", True)
-    monkeypatch.setattr(library_calls, "_LIBRARIES", {})
+    monkeypatch.setattr(calls, "_LIBRARIES", {})
     yield names
 
 
@@ -141,7 +141,7 @@ def test_the_doctor_says_whether_it_is_there(asked: list[str], monkeypatch: pyte
 def test_a_program_that_outlives_the_package_calls_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "liger_kernel", None)
     monkeypatch.setattr(torch.Tensor, "is_cuda", True)
-    monkeypatch.setattr(library_calls, "_LIBRARIES", {})
+    monkeypatch.setattr(calls, "_LIBRARIES", {})
     x = torch.randn(4, 8)
     with pytest.warns(UserWarning, match="pip install liger-kernel"):
         torch.testing.assert_close(liger.liger("softmax", x, -1), torch.softmax(x, -1))
@@ -195,7 +195,7 @@ def test_its_kernels_compile_for_an_h200() -> None:
     for call, args in given.items():  # cross entropy asks the GPU for numbers
         record = Record()
         with recorded(record):
-            assert liger.liger(call, *args).shape == library_calls.OWN[call](*args).shape
+            assert liger.liger(call, *args).shape == calls.OWN[call](*args).shape
         assert [launch.problems for launch in record.launches] == [()], call
 
 
@@ -204,8 +204,8 @@ def test_its_softmax_and_cross_entropy_by_the_interpreter() -> None:
     text = """
 import torch
 from liger_kernel import ops
-from warpwright.domains.graph.kernels.liger import LIGER
-from warpwright.domains.graph.kernels.library_calls import OWN
+from warpwright.domains.graph.kernels.others.liger import LIGER
+from warpwright.domains.graph.kernels.others.calls import OWN
 torch.manual_seed(0)
 for call, args in (("softmax", (torch.randn(6, 40), -1)), ("cross_entropy", (torch.randn(6, 40), torch.randint(0, 40, (6,)), 1, -100, 0.1))):
     fits, made = LIGER[call]

@@ -2,7 +2,7 @@
 
     softmax(x, -1), layer_norm, silu(a) * b, scaled_dot_product_attention, relu(conv2d(x, w, b)), ...  ->  a call of the library's kernel each
 
-What each library takes is a file of `kernels/`. Its baseline is the same of the whole program as it is written, without a graph.
+What each library takes is a file of `kernels/others/`. Its baseline is the same of the whole program as it is written, without a graph.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch import fx
 from warpwright.base import Action
 from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import GraphIR, argument, aten, edit, find, is_op, is_tensor, only_user, shape, value
-from warpwright.domains.graph.kernels import FromFile, cudnn, flashinfer, library_calls, liger, quack
+from warpwright.domains.graph.kernels.others import OWN, TABLES, text
 from warpwright.domains.graph.libraries import LIBRARIES, Library
 from warpwright.domains.graph.techniques.convolutions import convolution
 from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
@@ -26,28 +26,27 @@ from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 
 Call = tuple[str, tuple[Any, ...]]
-"""A call of `library_calls.OWN` and what it is given, nodes among it."""
-
-TABLES: Mapping[str, Mapping[str, tuple[Any, Any]]] = {
-    "liger": liger.LIGER, "cudnn": cudnn.CUDNN, "quack": quack.QUACK, "flashinfer": flashinfer.FLASHINFER,
-}  # fmt: skip
-"""Library -> call -> does it take it, and the call of its kernel."""
+"""A call of OWN and what it is given, nodes among it."""
 
 
-class LibraryCall(FromFile):
+class LibraryCall:
     """The graph's name for one of a library's calls in a generated file."""
 
     def __init__(self, library: str, call: str) -> None:
-        self.file, self.call, self.__name__ = library, call, f"{library}_{call}"
+        self.library, self.call, self.__name__ = library, call, f"{library}_{call}"
 
     def __call__(self, x: torch.Tensor, *rest: Any) -> Any:
         """Return what it computes, by torch's own call."""
-        own: Any = library_calls.OWN[self.call]
-        return own(x, *rest)
+        return OWN[self.call](x, *rest)
+
+    @property
+    def shared_text(self) -> str:
+        """What the library's functions share, which stands in a generated file once."""
+        return text(self.library)
 
     def python_text(self) -> str:
         """Return the function's text, for the generated file."""
-        return f'def {self.__name__}(x, *rest):\n    return {self.file}("{self.call}", x, *rest)\n'
+        return f'def {self.__name__}(x, *rest):\n    return {self.library}("{self.call}", x, *rest)\n'
 
 
 CALLS = {(library, call): LibraryCall(library, call) for library, table in TABLES.items() for call in table}

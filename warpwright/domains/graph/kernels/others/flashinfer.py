@@ -7,7 +7,7 @@ Read at release 0.7.4. For batches it has plans that read lengths on the host, f
 """
 
 # mypy: ignore-errors
-from warpwright.domains.graph.kernels.library_calls import HALVES, eps_of, is_row, library_call
+from warpwright.domains.graph.kernels.others.calls import HALVES, eps_of, is_row, library_call
 
 # --- generated programs hold what follows
 

@@ -9,7 +9,7 @@ strikes them out.
 """
 
 # mypy: ignore-errors
-from warpwright.domains.graph.kernels.library_calls import HALVES, OWN, eps_of, form_of, is_row, library_call  # noqa: I001
+from warpwright.domains.graph.kernels.others.calls import HALVES, OWN, eps_of, form_of, is_row, library_call  # noqa: I001
 
 # --- generated programs hold what follows
 

@@ -8,7 +8,7 @@ Read at release 0.8.5. A kernel of Liger's takes a row of up to 65,536 elements 
 # mypy: ignore-errors
 import torch
 
-from warpwright.domains.graph.kernels.library_calls import REDUCTIONS, eps_of, is_row, library_call
+from warpwright.domains.graph.kernels.others.calls import REDUCTIONS, eps_of, is_row, library_call
 
 # --- generated programs hold what follows
 

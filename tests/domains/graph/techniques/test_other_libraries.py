@@ -27,7 +27,7 @@ from warpwright import targets
 from warpwright.base import Action
 from warpwright.domains.graph import libraries
 from warpwright.domains.graph.ir import run
-from warpwright.domains.graph.kernels import cudnn, library_calls
+from warpwright.domains.graph.kernels.others import calls, cudnn
 from warpwright.domains.graph.lower import Original, lower
 from warpwright.domains.graph.techniques.kernels.libraries import LibraryCall, LibraryKernels
 from warpwright.errors import NotApplicable, UsageError
@@ -70,7 +70,7 @@ class Graph:
     def __getattr__(self, name: str) -> Any:
         ends = {"relu": "relu", "swish": "silu", "gelu": "gelu", "gelu_approx_tanh": "gelu_tanh", "sigmoid": "sigmoid", "tanh": "tanh"}
         if name in ends:
-            return lambda input: self._computed(name, library_calls.ENDS[ends[name]], input)
+            return lambda input: self._computed(name, calls.ENDS[ends[name]], input)
         if name in ("validate", "build_operation_graph", "check_support", "build_plans"):
             return lambda: None
         raise AttributeError(name)
@@ -170,7 +170,7 @@ def _flashinfer(asked: Callable[[str, Any], Any]) -> dict[str, Any]:
     return {
         "single_prefill_with_kv_cache": asked("prefill", attended), "single_decode_with_kv_cache": asked("decode", decoded),
         "rmsnorm": asked("rmsnorm", lambda x, w, eps: F.rms_norm(x, x.shape[-1:], w, eps)),
-        "silu_and_mul": asked("silu_and_mul", library_calls.OWN["silu_halves"]), "gelu_tanh_and_mul": asked("gelu", library_calls.OWN["gelu_halves"]),
+        "silu_and_mul": asked("silu_and_mul", calls.OWN["silu_halves"]), "gelu_tanh_and_mul": asked("gelu", calls.OWN["gelu_halves"]),
     }  # fmt: skip
 
 
@@ -196,7 +196,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     monkeypatch.setattr(torch.cuda, "device", lambda device: contextlib.nullcontext())
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: SimpleNamespace(cuda_stream=7))
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
-    monkeypatch.setattr(library_calls, "_LIBRARIES", {})
+    monkeypatch.setattr(calls, "_LIBRARIES", {})
     monkeypatch.setattr(cudnn, "_PLANS", {})
     yield log
 

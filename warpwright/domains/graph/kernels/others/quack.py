@@ -6,7 +6,7 @@ Read at release 0.6.5. A kernel is compiled at the first call of each type and l
 """
 
 # mypy: ignore-errors
-from warpwright.domains.graph.kernels.library_calls import REDUCTIONS, eps_of, is_row, library_call  # noqa: I001
+from warpwright.domains.graph.kernels.others.calls import REDUCTIONS, eps_of, is_row, library_call  # noqa: I001
 
 # --- generated programs hold what follows
 
