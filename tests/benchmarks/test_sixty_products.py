@@ -11,7 +11,7 @@ import torch
 
 from benchmarks.kernels import sixty_products
 from benchmarks.kernels.int8_product import DISTRIBUTIONS, SIXTY
-from benchmarks.kernels.row_file import run
+from benchmarks.kernels.row_file import Case, run
 
 
 def test_there_are_sixty_shapes_from_64_to_16384() -> None:
@@ -19,7 +19,7 @@ def test_there_are_sixty_shapes_from_64_to_16384() -> None:
 
 
 def test_rows_and_what_they_say_together(tmp_path: Path) -> None:
-    cases = [({}, partial(sixty_products.beside, "sixty", shape, True)) for shape in SIXTY[:2]]
+    cases: list[Case] = [({}, partial(sixty_products.beside, "sixty", shape, True)) for shape in SIXTY[:2]]
     with torch.no_grad():
         run([({}, partial(sixty_products.host, True)), ({}, partial(sixty_products.plain, (512, 512, 512), True)), *cases], tmp_path / "out", 60)
     page = tmp_path / "page"
@@ -34,7 +34,7 @@ def test_rows_and_what_they_say_together(tmp_path: Path) -> None:
 
 def test_a_summary_counts_what_is_below_and_what_errs_more() -> None:
     def row(shape: str, gain: float, error: float) -> dict[str, object]:
-        ways = {name: f"{gain:.3f} [0.9, 1.1]" for name in ("prepared", "[n, k]", "[k, n]")}
+        ways = dict.fromkeys(("prepared", "[n, k]", "[k, n]"), f"{gain:.3f} [0.9, 1.1]")
         singles = {f"{name}, single": 1.0 for name in ways}
         return {"table": "sixty", "m x n x k": shape, **ways, **singles, **{f"error, {kind}": error for kind in DISTRIBUTIONS}}
 
