@@ -35,7 +35,8 @@ BEYOND: tuple[Shape, ...] = (
 """Tiny, vectors, and KernelBench's 1:9, 1:7 and 1:16 to 18: beside the sixty."""
 PLAIN: tuple[Shape, ...] = (
     *((s, s, s) for s in (64, 128, 256, 384, 512, 640, 768, 1024)), (64, 1024, 1024), (128, 1024, 1024), (256, 1024, 1024), (512, 1024, 1024),
-    (64, 4096, 4096), (2048, 2048, 64), (16384, 64, 1024), (64, 64, 4096), (1000, 1000, 1000),
+    (64, 4096, 4096), (2048, 2048, 64), (16384, 64, 1024), (64, 64, 4096), (1000, 1000, 1000), (32768, 32768, 32),
+    (32768, 32768, 64), (4096, 4096, 64), (8192, 8192, 128),
 )  # fmt: skip
 TURNS, BATCH_MS = 9, 1.5
 
@@ -169,7 +170,7 @@ def plain(shape: Shape, dry: bool) -> Iterator[Row]:
     row: Row = {"table": "plain", "m x n x k": named(shape), "chosen": plain_product.worthwhile(*shape)}
     for layout, right in (("[n, k]", y.T), ("[k, n]", y.T.contiguous())):
         exact, theirs = x.double() @ right.double(), torch.mm(x, right)
-        for name, tile in (("many", plain_product.MANY), ("few", plain_product.FEW)):
+        for name, tile in tiles_of(shape):
             ours: Callable[[], torch.Tensor] = partial(torch.mm, x, right) if dry else partial(plain_product.product, x, right, tile)
             pairs = in_turns(partial(torch.mm, x, right), ours, dry)
             row |= {f"cuBLAS {layout} us": micro(pairs, 0), f"{name} {layout} us": micro(pairs, 1)}
@@ -179,6 +180,12 @@ def plain(shape: Shape, dry: bool) -> Iterator[Row]:
         if not dry:
             row[f"cuBLAS {layout}, GPU alone us"] = replayed(partial(torch.mm, x, right))
     yield row
+
+
+def tiles_of(shape: Shape) -> list[tuple[str, plain_product.Tile]]:
+    """Return the tiles that could be right for a shape."""
+    few = [("short", plain_product.SHORT)] if shape[2] <= 128 else []
+    return few if shape[0] * shape[1] > 2**23 else [("many", plain_product.MANY), ("few", plain_product.FEW), *few]
 
 
 def replayed(call: Call, count: int = 20) -> float:

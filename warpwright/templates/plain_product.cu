@@ -6,15 +6,17 @@
 //
 // Ladder
 //   1. Operands through registers into one slice of shared memory, as they lie in global memory; the next slice is read while this one is multiplied.
+//   2. R = 8, for large results of few terms: no slice is read ahead, since another block of the multiprocessor multiplies or writes meanwhile.
 //
 // Parameters (macros): R: 4 | 8 results of a thread along each side; SIDE: 8 | 16 threads of a group along each side, a tile has R SIDE rows and columns;
-// GROUPS: 1 | 4 | 8 groups of threads; STEP: 32 | 64 terms a slice, a multiple of 4 GROUPS; A_TERMS, B_TERMS: whether terms are contiguous in memory (else
+// GROUPS: 1 | 4 | 8 groups of threads; STEP: 16 | 64 terms a slice, a multiple of 4 GROUPS; A_TERMS, B_TERMS: whether terms are contiguous in memory (else
 // rows of A, columns of B are). `pitch`: elements from a row of A (or a term, where rows are contiguous) to the next; `quick`: 16 bytes may be read at once.
 //
 // Least work: m n k multiply-adds, of which an H200 does 33 a picosecond (132 multiprocessors, 128 each, 1.98 GHz).
 //
 // NOTES (outcomes; add below, newest last)
 
+constexpr bool AHEAD = R == 4;  // whether the next slice waits in registers; of few terms there is none
 constexpr int TILE = R * SIDE, THREADS = SIDE * SIDE * GROUPS, SHARE = STEP / GROUPS;
 static_assert(SHARE % 4 == 0 && TILE * STEP / 4 % THREADS == 0, "a group takes whole quads of terms, a thread whole quads of a slice");
 
@@ -81,13 +83,17 @@ __device__ __forceinline__ void form(float (&sum)[R][R], float* left, const floa
     float4 left_own[Left::TURNS], right_own[Right::TURNS];
 #pragma unroll
     for (int i = 0; i < R * R; ++i) sum[i / R][i % R] = 0.0f;
-    Left::template read<WHOLE>(left_own, a, a_pitch, top, m, 0, k);
-    Right::template read<WHOLE>(right_own, b, b_pitch, side, n, 0, k);
+    if (AHEAD) {
+        Left::template read<WHOLE>(left_own, a, a_pitch, top, m, 0, k);
+        Right::template read<WHOLE>(right_own, b, b_pitch, side, n, 0, k);
+    }
     for (int term = 0; term < k; term += STEP) {
+        if (!AHEAD) Left::template read<WHOLE>(left_own, a, a_pitch, top, m, term, k);
+        if (!AHEAD) Right::template read<WHOLE>(right_own, b, b_pitch, side, n, term, k);
         Left::write(left, left_own);
         Right::write(right, right_own);
         __syncthreads();
-        if (term + STEP < k) {
+        if (AHEAD && term + STEP < k) {
             Left::template read<WHOLE>(left_own, a, a_pitch, top, m, term + STEP, k);
             Right::template read<WHOLE>(right_own, b, b_pitch, side, n, term + STEP, k);
         }
@@ -97,7 +103,7 @@ __device__ __forceinline__ void form(float (&sum)[R][R], float* left, const floa
 #pragma unroll
             for (int i = 0; i < R * R; ++i) part[i / R][i % R] = 0.0f;
         }
-#pragma unroll
+#pragma unroll(R == 4 ? SHARE / 4 : 1)
         for (int at = 0; at < SHARE; at += 4) {
             float x[R][4], y[R][4];
             Left::take(x, left, down, group * SHARE + at);

@@ -33,8 +33,8 @@ class Tile(NamedTuple):
         return self.side * self.side * self.groups
 
 
-MANY, FEW = Tile(), Tile(groups=8)
-"""Where tiles are many; where there is at most one for each multiprocessor."""
+MANY, FEW, SHORT = Tile(), Tile(groups=8), Tile(8, 16, 1, 16)
+"""Where tiles are many; where there is at most one for each multiprocessor; for large results of few terms, whose error is that of one chain."""
 
 
 class Side(NamedTuple):
