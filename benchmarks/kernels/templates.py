@@ -202,7 +202,8 @@ def beside_libraries(
         error = rms(called(*inputs), exact) / max(limits, 1e-12)
         seconds = 0.0 if dry else timed(partial(called, *inputs))
         shown = {"us": round(1e6 * best, 1), "library us": round(1e6 * seconds, 1), "of the library": f"{seconds / best:.2f}x" if best else ""}
-        yield {"table": "libraries", "case": name, "library": f"{library.package} {library.version}".strip(), **shown, "error of torch's": round(error, 3)}
+        package = f"{library.package} {library.version}".strip()
+        yield {"table": "libraries", "case": name, "library": package, **shown, "error of torch's": round(error, 3)}
 
 
 def smaller(sizes: tuple[tuple[int, ...], ...]) -> list[tuple[int, ...]]:

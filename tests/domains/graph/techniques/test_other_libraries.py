@@ -27,7 +27,7 @@ from warpwright import targets
 from warpwright.base import Action
 from warpwright.domains.graph import libraries
 from warpwright.domains.graph.ir import run
-from warpwright.domains.graph.kernels.others import calls, cudnn
+from warpwright.domains.graph.kernels.others import calls, cudnn, flashinfer, quack
 from warpwright.domains.graph.lower import Original, lower
 from warpwright.domains.graph.techniques.kernels.libraries import LibraryCall, LibraryKernels
 from warpwright.errors import NotApplicable, UsageError
@@ -335,6 +335,15 @@ def test_a_relu_that_makes_nothing_of_nan_is_not_used(asked: list[Any], monkeypa
     x, weight, bias = torch.full((1, 4, 8, 8), float("nan")), torch.randn(8, 4, 3, 3), torch.randn(8)
     with pytest.warns(UserWarning, match="does not keep NaN"):
         assert cudnn.cudnn("convolution", x, weight, bias, [1, 1], [0, 0], [1, 1], 1, "relu").isnan().all()
+
+
+@pytest.mark.parametrize("library", [cudnn.cudnn, quack.quack, flashinfer.flashinfer])
+def test_tensors_that_begin_between_vectors_are_torchs(library: Callable[..., torch.Tensor], asked: list[Any]) -> None:
+    memory, weight = torch.randn(4 * 64 + 1).bfloat16(), torch.rand(64).bfloat16()
+    for offset in (0, 1):
+        x = memory[offset : offset + 256].view(4, 64)
+        torch.testing.assert_close(library("rms_norm", x, (64,), weight, 1e-6), F.rms_norm(x, (64,), weight, 1e-6))
+        assert [one for one in asked if isinstance(one, str)].count("rmsnorm") == 1
 
 
 class Others(nn.Module):
