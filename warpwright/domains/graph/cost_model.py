@@ -30,6 +30,7 @@ from warpwright.domains.graph.techniques.algebra import einsum
 from warpwright.domains.graph.techniques.convolutions.convolution import Convolution
 from warpwright.domains.graph.techniques.convolutions.convolution import read as convolution_of
 from warpwright.domains.graph.techniques.convolutions.ends import Ended
+from warpwright.domains.graph.techniques.kernels import symmetric_product
 from warpwright.domains.graph.techniques.kernels.view_products import VIEW_PRODUCT, calls_of
 from warpwright.domains.graph.techniques.reduction import ADAPTIVE, read_reduction
 
@@ -92,7 +93,8 @@ FEW_TERMS = 16
 """Channels of the input up to which that is so."""
 RATES: Mapping[str, Rates] = {
     "cuda": Rates(4.2e12, 5e-6, {
-        "float32": 51e12, "tf32": 380e12, "tf32x3": 56e12, "int8_slices": 250e12, "half": 700e12, "half convolution": 500e12, "float64": 60e12,
+        "float32": 51e12, "tf32": 380e12, "tf32x3": 56e12, "int8_slices": 250e12, "half": 700e12, "half, tiles of 128": 630e12,
+        "half convolution": 500e12, "float64": 60e12,
         **CONVOLUTIONS, **ATTENTION,
     }),
     "cpu": Rates(1e11, 5e-6, {"float32": 1e12, "half": 1e12, "float64": 5e11, "complex": 2e11, "fft": 4e10}),
@@ -334,6 +336,8 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
         x, w = node.args[:2]
         columns = shape(w)[0 if node.target.by_rows else 1]  # type: ignore[arg-type, union-attr]
         return _KINDS.get(value(x).dtype, "float32"), 2.0 * math.prod(shape(x)) * columns  # type: ignore[arg-type]
+    if name.startswith("symmetric_product_"):
+        return "half, tiles of 128", symmetric_product.operations(node.args[0], node)  # type: ignore[arg-type]
     if name.startswith("fft_") and is_tensor(node) and is_tensor(node.args[0]):
         return "fft", _transform(node)
     if is_op(node, aten.einsum):

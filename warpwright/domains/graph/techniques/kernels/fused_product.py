@@ -111,8 +111,8 @@ class _Found:
     reduction: RowReduction | None
 
 
-def _load(operand: fx.Node, start: fx.Node) -> str | None:
-    """A number a column, a number a row, one in all, or a tensor like the result."""
+def load(operand: fx.Node, start: fx.Node) -> str | None:
+    """Return how an operand is read: a number a column, a number a row, one in all, or a tensor like the result."""
     sizes = (1,) * (len(shape(start)) - len(shape(operand))) + shape(operand)
     if len(sizes) != len(shape(start)):
         return None
@@ -143,13 +143,13 @@ def read(node: fx.Node) -> _Found | None:
     if not is_tensor(x) or not is_tensor(w) or not _covered(node, x, w):  # type: ignore[arg-type]
         return None
     for norms in (product_ends.NORMS, {}):
-        end = epilogue.after(node, Reading(_load, norms, product_ends.MOST_OPERANDS)) or Epilogue((node,), (), (), ())
+        end = epilogue.after(node, Reading(load, norms, product_ends.MOST_OPERANDS)) or Epilogue((node,), (), (), ())
         reduction = product_ends.reduction_after(end.last)
         blocks = _blocks(node, x, end, reduction)  # type: ignore[arg-type]
         if product_ends.widest_group(end.nodes) <= part_of(blocks):
             break
     if bias is not None:
-        text = _load(bias, node)
+        text = load(bias, node)
         if text is None or bias in end.operands or len(end.operands) == product_ends.MOST_OPERANDS:
             return None
         lines = (f"v0 = v0 + p{len(end.operands)}", *end.lines)
