@@ -140,12 +140,12 @@ def test_every_number_of_tiles_is_covered_once(tmp_path: Path) -> None:
     path = tmp_path / "direct.py"
     path.write_text("import torch\n" + kernels.text("symmetric_product") + """
 
-for m in (8, 16, 24, 48, 72, 144, 160):
+for m in (8, 32, 80, 96):
     x = torch.randn(m, 16, generator=torch.Generator().manual_seed(m))
-    torch.testing.assert_close(symmetric_product(x, True, None, (), [16, 16, 4, 4, 2, 2, 1]), x @ x.mT, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(symmetric_product(x, True, None, (), [16, 16, 2, 4, 2, 2, 1]), x @ x.mT, rtol=1e-5, atol=1e-5)
     x = torch.randn(2, 16, m, generator=torch.Generator().manual_seed(m))
     if m % 16 == 0:
-        torch.testing.assert_close(symmetric_product(x, False, None, (), [16, 16, 4, 4, 2, 4, 2]), x.mT @ x, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(symmetric_product(x, False, None, (), [16, 16, 2, 4, 2, 4, 2]), x.mT @ x, rtol=1e-5, atol=1e-5)
 assert symmetric_product(torch.empty(0, 16), True, None, (), [16, 16, 4, 4, 2, 2, 1]).shape == (0, 0)
 """)
     subprocess.run([sys.executable, "-W", "ignore", str(path)], env=os.environ | {"TRITON_INTERPRET": "1"}, check=True, timeout=250)
