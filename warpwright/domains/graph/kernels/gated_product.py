@@ -1,24 +1,25 @@
-"""Two products of one left operand that end together, element by element: silu(x @ w) * (x @ v) and its like. What the technique of that name puts in.
+"""Two products of one left operand that end together, element by element: silu(x @ w) * (x @ v) and its like. What the technique of that name
+puts in.
 
-    y[m, n] = end(sum over k of x[m, k] w[n, k], sum over k of x[m, k] v[n, k])          bfloat16 or float16, y also float32
+    y[m, n] = end(sum over k of x[m, k] w[n, k], sum over k of x[m, k] v[n, k])        bfloat16 or float16, y also float32
 
 Ladder:
 1. As `fused_product`, with two tiles of sums, ROWS x COLUMNS each, from one tile of x and one of each right operand: neither product is written, and
    x is read once for both.
 
-Parameters: ROWS 64 or 128, COLUMNS 32 to 128, DEPTH 32 to 128 (powers of two), warps 4 or 8, stages 2 to 5; a tile ends in two parts. Rows of x, w
-and v begin at multiples of 16 bytes.
+Parameters: ROWS 64 or 128, COLUMNS 32 to 128, DEPTH 32 to 128 (powers of two), warps 4 or 8, stages 2 to 5, and programs a multiprocessor, 1
+(which may be left out) or 2; a tile ends in two parts. Rows of x, w and v begin at multiples of 16 bytes.
 
 Achieved: not timed yet. Two tiles of 128 x 128 use the registers, shared memory and copies of one of 128 x 256, with which `fused_product` reaches 630
 to 680 TFLOP/s on an H200.
 """
 
 # mypy: ignore-errors
-from warpwright.domains.graph.kernels.sound import _launched
+from warpwright.domains.graph.kernels.sound import _launched  # noqa: I001
 
 # --- generated programs hold what follows
 
-import torch  # noqa: I001
+import torch
 import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
@@ -74,13 +75,13 @@ def gated_product(x, w, v, by_rows, end, operands, shape, kind=None):
         for t in (x.reshape(-1, x.shape[-1]), w, v)
     )
     (m, k), n = flat.shape, w.shape[0 if by_rows else 1]
-    rows, columns, depth, group, warps, stages = shape
+    rows, columns, depth, group, warps, stages, together = (*shape, 1)[:7]
     y = x.new_empty((*x.shape[:-1], n), dtype=kind)
     if y.numel() == 0:
         return y
     operands = [q.contiguous() for q in operands]
     programs = torch.cuda.get_device_properties(x.device).multi_processor_count if x.is_cuda else 3
-    programs = min(programs, triton.cdiv(m, rows) * triton.cdiv(n, columns))
+    programs = min(programs * together, triton.cdiv(m, rows) * triton.cdiv(n, columns))
     of_w, of_v = (TensorDescriptor.from_tensor(t, [columns, depth] if by_rows else [depth, columns]) for t in (w, v))
     _launched(_gated_product, (programs,), (
         TensorDescriptor.from_tensor(flat, [rows, depth]), of_w, of_v, TensorDescriptor.from_tensor(y.view(m, n), [rows, columns // 2]),
