@@ -10,8 +10,8 @@ Ladder:
 Parameters: ROWS 64 or 128, COLUMNS 32 to 128, DEPTH 32 to 128 (powers of two), warps 4 or 8, stages 2 to 5, and programs a multiprocessor, 1
 (which may be left out) or 2; a tile ends in two parts. Rows of x, w and v begin at multiples of 16 bytes.
 
-Achieved: not timed yet. Two tiles of 128 x 128 use the registers, shared memory and copies of one of 128 x 256, with which `fused_product` reaches 630
-to 680 TFLOP/s on an H200.
+Achieved: not timed yet. Two tiles of 128 x 128 use the registers, shared memory and copies of one of 128 x 256, with which `fused_product` reaches
+630 to 680 TFLOP/s on an H200.
 """
 
 # mypy: ignore-errors

@@ -27,7 +27,7 @@ from warpwright.domains.graph.techniques.kernels import (
     half_products,
     int8,
     launch_plan,
-    liger,
+    libraries,
     recurrent,
     scans,
     short_products,
@@ -69,7 +69,7 @@ _KERNELS: tuple[Any, ...] = (
     *recurrent.TECHNIQUES, *attention.TECHNIQUES, *view_products.TECHNIQUES, *short_products.TECHNIQUES, *symmetric_product.TECHNIQUES,
     *gated_product.TECHNIQUES, *fused_product.TECHNIQUES, *small_products.TECHNIQUES, *half_products.TECHNIQUES, *int8.TECHNIQUES,
     *tf32x3.TECHNIQUES, *precision.TECHNIQUES, *direct_convolution.TECHNIQUES, *implicit.TECHNIQUES, *half.TECHNIQUES, *windows.TECHNIQUES,
-    *scans.TECHNIQUES, *activated.TECHNIQUES, *top_k.TECHNIQUES, *liger.TECHNIQUES, *fuse.CUDA_TECHNIQUES,
+    *scans.TECHNIQUES, *activated.TECHNIQUES, *top_k.TECHNIQUES, *libraries.TECHNIQUES, *fuse.CUDA_TECHNIQUES,
 )  # fmt: skip
 ON_CUDA: tuple[Any, ...] = (
     *fold.TECHNIQUES, *forms.TECHNIQUES, *_KERNELS, *schedule.TECHNIQUES, *launch_plan.CUDA_TECHNIQUES, *schedule.CUDA_TECHNIQUES,
