@@ -21,11 +21,13 @@ from torch import fx
 
 from warpwright.domains.graph import host_cost, recurrent
 from warpwright.domains.graph.cpp.calls import COPIES, VIEWS
+from warpwright.domains.graph.cpp.regions import whole
 from warpwright.domains.graph.cuda import windows
 from warpwright.domains.graph.cuda.kernel import CudaKernel
 from warpwright.domains.graph.cuda.launches import Launches
 from warpwright.domains.graph.cuda.scans import SCANS
 from warpwright.domains.graph.ir import GraphIR, argument, aten, dtype, foldable, is_op, is_tensor, placeholders, shape, value
+from warpwright.domains.graph.plan import pools
 from warpwright.domains.graph.techniques.algebra import einsum
 from warpwright.domains.graph.techniques.convolutions.convolution import Convolution
 from warpwright.domains.graph.techniques.convolutions.convolution import read as convolution_of
@@ -140,9 +142,12 @@ def seconds(ir: GraphIR, target: str) -> float:
     """Return the estimate; for a program that was not captured 0. Calls that are folded count nothing."""
     rates = RATES[target]
     folded = ir.scheduled("fold_parameters") is not None
-    skipped = foldable(ir.graph) if folded else set()
-    calls = [node for node in ir.graph.nodes if node.op == "call_function" and node not in skipped]
+    skipped = {node.name for node in foldable(ir.graph)} if folded else set()
+    graph = whole(ir).graph if ir.scheduled("plan") else ir.graph  # a plan's calls are joined when it is built
+    calls = [node for node in graph.nodes if node.op == "call_function" and node.name not in skipped]
     total = sum(call_seconds(node, rates) for node in calls)
+    if ir.scheduled("plan"):
+        total -= (1 - 1 / WINDOWS_READ) * sum(bytes_of(node) for node in calls if pools.read(node) is not None) / rates.memory
     launched = sum(launches(node, rates) for node in calls)
     if ir.scheduled("cuda_graph"):
         copied = [node for node in (*placeholders(ir, "input"), *ir.results) if isinstance(node, fx.Node)]
