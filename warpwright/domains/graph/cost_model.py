@@ -110,6 +110,9 @@ L1-34); and what a channel of a batch norm in training mode has one of, as a blo
 whose bytes are 3.1 (L1-33), and the norms of a UNet of 64 to 1,024 channels 0.81 for 0.37."""
 WINDOWS_READ = 4.0
 """Times that torch's pools and cuDNN's depthwise convolutions take, of reading and writing their tensors once: 2 to 9 on an H200."""
+VARIANCES_READ = 9.0
+"""The same of its variances on a CPU, which go over their elements one by one: 1.1 and 1.3 ms of a core for 188,000 and 216,000 (2:23 and 2:15), where
+its norms take 0.07 and 0.47 with all that they do."""
 SCANS_READ = 2.2
 """The same of its running sums and products: 4.6 ms where 2.1 would do (KernelBench's level 1, 89 and 90)."""
 PLANES_READ = 3.6
@@ -173,6 +176,8 @@ def call_seconds(node: fx.Node, rates: Rates) -> float:
     again = 0.0
     if on_gpu:
         again = PLANES_READ * _planes(node) + (2.0 * _size(node) if _adds_bias(node) else 0.0) + SPREAD * _spread(node)
+    elif is_op(node, aten.var_mean, aten.var, aten.std):
+        again = VARIANCES_READ * _size(node.args[0])  # type: ignore[arg-type]
     if is_op(node, aten.convolution.default) and node.args[6] and max(node.args[3]) > 1:  # type: ignore[arg-type, operator, type-var]
         arithmetic /= PLANNED_TRANSPOSED
     if on_gpu and is_op(node, aten.einsum.default):
