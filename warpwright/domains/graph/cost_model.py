@@ -111,8 +111,8 @@ whose bytes are 3.1 (L1-33), and the norms of a UNet of 64 to 1,024 channels 0.8
 WINDOWS_READ = 4.0
 """Times that torch's pools and cuDNN's depthwise convolutions take, of reading and writing their tensors once: 2 to 9 on an H200."""
 VARIANCES_READ = 9.0
-"""The same of its variances on a CPU, which go over their elements one by one: 1.1 and 1.3 ms of a core for 188,000 and 216,000 (2:23 and 2:15), where
-its norms take 0.07 and 0.47 with all that they do."""
+"""The same of its variances on a CPU, which go over their elements one by one: 1.1 and 1.3 ms of a core for 188,000 and 216,000 of them (2:23 and
+2:15), where its norms take 0.07 and 0.47 with all that they do."""
 SCANS_READ = 2.2
 """The same of its running sums and products: 4.6 ms where 2.1 would do (KernelBench's level 1, 89 and 90)."""
 PLANES_READ = 3.6
