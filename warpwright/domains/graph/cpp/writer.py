@@ -205,8 +205,8 @@ class Writer(Phases):
         step += [self.write(v, f"q{self.tensor(v)} + k") for v in self.results if v.phase == phase and self.of_elements(v)]
         start, end = ("from", "to") if partial and len(loops) == 1 else ("0", str(loops[-1].size))
         flush = " ".join(f"r{r.number}.flush();" for r in reductions)
-        loop = f"along_row<{row}>(" if row else f"along({start}, {end}, "
-        lines += [f"{loop}[&](long k, int slot, auto n) {{", *(f"    {line}" for line in step), f"}}, [&] {{ {flush} }});"]
+        runs = f"along_row<{row}>(" if row else f"along({start}, {end}, "
+        lines += [f"{runs}[&](long k, int slot, auto n) {{", *(f"    {line}" for line in step), f"}}, [&] {{ {flush} }});"]
         lines += ["}"] * opened
         if self.shared:
             for r in reductions:
