@@ -39,7 +39,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from benchmarks.models import eighth, fifth, more, ninth, seventh, sixth, tenth
+from benchmarks.models import eighth, fifth, more, real_draws, seventh, sixth
 from benchmarks.models.small_configs import NotMade
 from benchmarks.timing import phases
 from warpwright.base import Budget, Record
@@ -167,7 +167,7 @@ MODELS: Mapping[str, Maker] = {
 }
 
 EVERY: Mapping[str, Maker] = {**MODELS, **more.MODELS, **fifth.MODELS, **sixth.MODELS,
-                                 **seventh.MODELS, **eighth.MODELS, **ninth.MODELS, **tenth.MODELS}  # fmt: skip
+                                 **seventh.MODELS, **eighth.MODELS, **real_draws.MODELS}  # fmt: skip
 
 
 def in_order(model: nn.Module, inputs: Inputs) -> list[Any]:
@@ -517,8 +517,7 @@ def main() -> None:
     parser.add_argument("--sixth", action="store_true", help="where no name is chosen: the models of models/sixth.py")
     parser.add_argument("--seventh", action="store_true", help="where no name is chosen: the models of models/seventh.py")
     parser.add_argument("--eighth", action="store_true", help="where no name is chosen: the models of models/eighth.py")
-    parser.add_argument("--ninth", action="store_true", help="where no name is chosen: the models of models/ninth.py")
-    parser.add_argument("--tenth", action="store_true", help="where no name is chosen: the models of models/tenth.py")
+    parser.add_argument("--drawn", type=int, choices=list(real_draws.DRAWS), help="where no name is chosen: the models that this seed drew")
     parser.add_argument("--out", type=Path, help="write the rows here too, one JSON object a line")
     parser.add_argument("--budget", help="time each model under this budget of wall time")
     parser.add_argument("--device", "--target", default="cpu")
@@ -531,8 +530,8 @@ def main() -> None:
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     sets = {"more": more, "fifth": fifth, "sixth": sixth}
-    sets |= {"seventh": seventh, "eighth": eighth, "ninth": ninth, "tenth": tenth}
-    chosen = next((module.MODELS for name, module in sets.items() if getattr(options, name)), MODELS)
+    sets |= {"seventh": seventh, "eighth": eighth}
+    chosen = next((module.MODELS for name, module in sets.items() if getattr(options, name)), real_draws.DRAWS.get(options.drawn, MODELS))
     names = (options.names or list(chosen))[: options.limit]
     logs = str(options.out.absolute().parent / "logs") if options.trace and options.out is not None else "-" if options.trace else ""
     if options.budget:

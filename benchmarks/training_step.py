@@ -1,207 +1,165 @@
-"""Training steps through `warpwright.optimize(backward=True)`: forward and backward of ours beside eager and torch.compile.
+"""Training steps through `warpwright.optimize(backward=True)`: forward and backward of ours beside eager, torch.compile and a CUDA graph.
 
-    python -m benchmarks.training_step [NAME ...] --out FOLDER [--budget 120s] [--device cpu] [--dry]      four times the budget: 8 minutes
+    python -m benchmarks.training_step [NAME ...] --out FOLDER [--device cuda] [--budget 60s] [--jobs 6] [--seconds 150]
+    python -m benchmarks.training_step --dry --out FOLDER      on the CPU, at small sizes: one program each
 
-Modules, each in a process of its own: a perceptron, a small convolutional network with norms, a layer norm with a gate, a block of attention; on a
-GPU causal attention written out, of 1,024 places, too.
-What is timed is a step: the module's results, and the gradients of its parameters and real inputs. A row has the verdict, the times, and after which
-seconds each phase of the run began, so that a step without a verdict says where its time went. `--dry`: the perceptron, 30 s.
-The folder gets rows.jsonl after each row and a README.md at the end; `python -m benchmarks.tables` writes its table.
+Ten modules (benchmarks/training_modules.py), each in a process of its own, `--jobs` of them at once: one alone is timed, the others wait meanwhile.
+A step is the module's results, and the gradients of its parameters and of its real inputs; verdict, speed-up and times are the judge's, over eager
+and torch.compile. A CUDA graph of the step is no baseline: its results and gradients lie where the next step's will. So on a GPU four ways are timed
+by hand after the verdict, in turns, on inputs that stay in place: eager and ours, each as it is (`hand_eager_ms`, `hand_ours_ms`) and as one CUDA
+graph of forward and backward (`eager_graph_ms`, `ours_graph_ms`); and that the graph of ours gives what ours gives.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import json
-import logging
-import os
-import platform
-import subprocess
-import sys
-import tempfile
+import statistics
 import textwrap
 import time
-from collections.abc import Callable, Mapping
-from importlib import metadata
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
-from torch.nn import functional as F
 
-from warpwright.base import Budget
-from warpwright.errors import WarpwrightError
-from warpwright.timing import facts
+from benchmarks import front_door
+from benchmarks.training_modules import EARLIER, STEPS
+from warpwright.timing.device_lock import DeviceLock
 
+ROUNDS, BATCH_SECONDS = 7, 0.02
+"""Batches of each of the four ways, and about how long one takes."""
 
-class Gate(nn.Module):
-    """A layer norm with a SiLU gate, as in the feed-forward half of today's transformers."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.norm, self.gate, self.up = nn.LayerNorm(width), nn.Linear(width, width), nn.Linear(width, width)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return the gated residual."""
-        h = self.norm(x)
-        return x + F.silu(self.gate(h)) * self.up(h)
+Call = Callable[[], list[torch.Tensor]]
+KEYS = ("module", "verdict", "speedup", "interval", "eager_ms", "compile_ms", "ours_ms", "seconds", "reason")
 
 
-class ConvNet(nn.Module):
-    """Two convolutions with batch norm in training mode, a skip connection, a pool and a linear head."""
-
-    def __init__(self, channels: int) -> None:
-        super().__init__()
-        self.first, self.second = nn.Conv2d(3, channels, 3, padding=1), nn.Conv2d(channels, channels, 3, padding=1)
-        self.norm1, self.norm2, self.head = nn.BatchNorm2d(channels), nn.BatchNorm2d(channels), nn.Linear(channels, 10)
-
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Return the logits."""
-        x = F.relu(self.norm1(self.first(images)))
-        x = F.relu(x + self.norm2(self.second(x)))
-        return self.head(F.max_pool2d(x, 2).mean((2, 3)))  # type: ignore[no-any-return]
-
-
-class Attention(nn.Module):
-    """Pre-norm self-attention of several heads with a residual."""
-
-    def __init__(self, width: int, heads: int) -> None:
-        super().__init__()
-        self.heads, self.norm = heads, nn.LayerNorm(width)
-        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return the block's result."""
-        batch, length, width = x.shape
-        q, k, v = self.qkv(self.norm(x)).view(batch, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
-        return x + self.out(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(batch, length, width))
-
-
-class Causal(nn.Module):
-    """Causal self-attention written out with a mask in a buffer, as minGPT has it, with its projections and a residual."""
-
-    below: torch.Tensor
-
-    def __init__(self, width: int, heads: int, length: int) -> None:
-        super().__init__()
-        self.heads, self.norm = heads, nn.LayerNorm(width)
-        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.register_buffer("below", torch.ones(length, length).tril()[None, None])
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return the block's result."""
-        batch, length, width = x.shape
-        q, k, v = self.qkv(self.norm(x)).view(batch, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
-        scores = (q @ k.transpose(-2, -1)) * (width // self.heads) ** -0.5
-        weights = F.softmax(scores.masked_fill(self.below[:, :, :length, :length] == 0, float("-inf")), dim=-1)
-        return x + self.out((weights @ v).transpose(1, 2).reshape(batch, length, width))
-
-
-STEPS: Mapping[str, Callable[[], tuple[nn.Module, torch.Tensor]]] = {
-    "mlp": lambda: (nn.Sequential(nn.Linear(256, 512), nn.GELU(), nn.Linear(512, 256), nn.GELU(), nn.Linear(256, 10)), torch.randn(256, 256)),
-    "conv_net": lambda: (ConvNet(16), torch.randn(8, 3, 32, 32)),
-    "layer_norm_gate": lambda: (Gate(256), torch.randn(2048, 256)),
-    "attention": lambda: (Attention(128, 4), torch.randn(8, 64, 128)),
-}
-ON_GPU: Mapping[str, Callable[[], tuple[nn.Module, torch.Tensor]]] = {
-    "causal_attention": lambda: (Causal(512, 8, 1024), torch.randn(8, 1024, 512)),
-}
-"""Larger: where no names are given they are for a GPU alone."""
-
-
-class Phases(logging.Handler):
-    """Notes when each phase of a run began."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.DEBUG)
-        self.began, self.noted = time.monotonic(), list[str]()
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Take down one message of the run."""
-        self.noted.append(f"{time.monotonic() - self.began:.0f} s {record.getMessage().partition(': ')[2][:70]}")
-
-
-def step(name: str, budget: str, device: str) -> dict[str, Any]:
+def step_row(name: str, budget: str, device: str, small: bool) -> front_door.Row:
     """Return the row of one training step: in this process."""
-    import warpwright
-
     torch.manual_seed(0)
-    model, x = {**STEPS, **ON_GPU}[name]()
-    row: dict[str, Any] = {"table": "training_step", "step": name, "verdict": "", "speedup": "", "interval": ""}
-    phases, log = Phases(), logging.getLogger("warpwright")
-    log.addHandler(phases)
-    log.setLevel(logging.DEBUG)
-    begun = time.monotonic()
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            result = warpwright.optimize(
-                model, (x,), backward=True, budget=budget, target=device, progress=False, again=True, archive=Path(folder, "archive.db"), out=folder
-            )
-            line, low_high = result.line, result.interval
-    except WarpwrightError as error:
-        return row | {"verdict": "ERROR", "seconds": round(time.monotonic() - begun, 1), "reason": str(error)[:300], "phases": phases.noted}
-    times = {f"{baseline}_ms": round(ms, 3) for baseline, ms in line["baselines"].items() if ms}
-    row |= {"verdict": result.verdict, "speedup": f"{result.speedup:.2f}"}
-    row |= {"interval": f"[{low_high[0]:.2f}, {low_high[1]:.2f}]" if low_high else ""}
-    row |= {"eager_ms": times.get("eager_ms", ""), "compile_ms": times.get("compile_ms", "")}
-    row |= {"ours_ms": line["ours_ms"] and round(line["ours_ms"], 3)}
-    said = "; ".join([*filter(None, [result.reason]), *(f"no time for {what}" for what in result.left_out)])
-    return row | {"recipe": "; ".join(result.recipe), "seconds": round(time.monotonic() - begun, 1), "reason": said[:300], "phases": phases.noted}
+    model, args = {**STEPS, **EARLIER}[name](small)
+    by_hand = (lambda result: hand(model, result.module, args)) if device == "cuda" else lambda result: {}
+    baselines = ("eager",) if small else ("eager", "compile")
+    return front_door.optimized(model, args, device, by_hand, backward=True, budget=budget, baselines=baselines)
 
 
-def in_a_process(name: str, budget: str, device: str) -> dict[str, Any]:
-    """Return the row of one training step from a process of its own."""
-    most = 3 * (Budget.parse(budget).seconds or 300.0) + 120.0
-    command = [sys.executable, "-m", "benchmarks.training_step", name, "--budget", budget, "--device", device, "--one"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=most, env={**os.environ})
-        row: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    except subprocess.TimeoutExpired:
-        row = {"table": "training_step", "step": name, "verdict": "ERROR", "reason": f"its process did not end within {most:.0f} s"}
-    except (ValueError, IndexError):
-        said = (done.stderr.strip().splitlines() or ["nothing was printed"])[-1][:300]
-        row = {"table": "training_step", "step": name, "verdict": "ERROR", "reason": said}
-    return row
+# --- by hand: as they are, and as CUDA graphs ----------------------------------------------------------------------------------------
+
+
+def hand(model: nn.Module, new: nn.Module, args: Sequence[Any]) -> front_door.Row:
+    """Return milliseconds of a step of both modules on the GPU, called and as CUDA graphs; in place of a number why there is none."""
+    inputs = [arg.cuda() for arg in args]
+    calls = {"hand_eager_ms": step_of(copy.deepcopy(model).cuda().train(), inputs), "hand_ours_ms": step_of(new.cuda(), inputs)}
+    row: front_door.Row = {}
+    with DeviceLock("cuda:0").exclusive():
+        for name, key in (("hand_eager_ms", "eager_graph_ms"), ("hand_ours_ms", "ours_graph_ms")):
+            try:
+                calls[key] = graph_of(calls[name])
+            except RuntimeError as error:
+                row[key] = str(error).strip().splitlines()[0][:60]
+        if "ours_graph_ms" in calls:
+            row["graph_error"] = f"{farthest(calls['hand_ours_ms'](), calls['ours_graph_ms']()):.0e}"
+        return {**row, **in_turns(calls)}
+
+
+def step_of(module: nn.Module, inputs: Sequence[torch.Tensor]) -> Call:
+    """Return the function of one step: the module's results, and the gradients of its real inputs and parameters."""
+    given = [x.detach().requires_grad_() if x.is_floating_point() else x for x in inputs]
+    sources = [x for x in (*given, *module.parameters()) if x.requires_grad]
+    tangents: list[torch.Tensor] = []
+
+    def step() -> list[torch.Tensor]:
+        found = module(*given)
+        results = [found] if isinstance(found, torch.Tensor) else list(found)
+        tangents[:] = tangents or [torch.randn_like(result) for result in results]
+        return [*(result.detach() for result in results), *torch.autograd.grad(results, sources, tangents)]
+
+    return step
+
+
+def graph_of(step: Call) -> Call:
+    """Return a step recorded as one CUDA graph. Its results are overwritten by the next call."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        results = step()
+
+    def replay() -> list[torch.Tensor]:
+        graph.replay()
+        return results
+
+    return replay
+
+
+def farthest(found: Sequence[torch.Tensor], other: Sequence[torch.Tensor]) -> float:
+    """Return the largest difference of two steps' tensors, each as a part of the largest number in it."""
+    pairs = [(a.double(), b.double()) for a, b in zip(found, other, strict=True)]
+    return max(((a - b).abs().max() / a.abs().max().clamp_min(1e-30)).item() for a, b in pairs)
+
+
+def in_turns(calls: Mapping[str, Call]) -> front_door.Row:
+    """Return the median milliseconds of a call of each, batches of calls in turns."""
+    each = {name: max(1, round(BATCH_SECONDS / max(_seconds(call, 3), 1e-6))) for name, call in calls.items()}
+    taken: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(ROUNDS):
+        for name, call in calls.items():
+            taken[name].append(_seconds(call, each[name]))
+    return {name: round(1000 * statistics.median(seconds), 4) for name, seconds in taken.items()}
+
+
+def _seconds(call: Call, times: int) -> float:
+    torch.cuda.synchronize()
+    began = time.perf_counter()
+    for _ in range(times):
+        call()
+    torch.cuda.synchronize()
+    return (time.perf_counter() - began) / times
+
+
+# --- the table -----------------------------------------------------------------------------------------------------------------------
 
 
 def main() -> None:
     """Print and write a row a step."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("names", nargs="*", choices=[*STEPS, *ON_GPU, []], default=[])
+    parser.add_argument("names", nargs="*", choices=[*STEPS, *EARLIER, []], default=[], help="the ten if none is given")
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--budget", default="120s")
+    parser.add_argument("--budget", default="60s", help="of each module")
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--dry", action="store_true", help="the perceptron alone, with 30 s")
+    parser.add_argument("--jobs", type=int, default=1, help="modules at once")
+    parser.add_argument("--seconds", type=float, default=3600.0, help="after which what has not ended is ended")
+    parser.add_argument("--dry", action="store_true", help="on the CPU, small, beside eager alone")
     parser.add_argument("--one", action="store_true", help="print the row as JSON, from this process")
     options = parser.parse_args()
     if options.one:
-        print(json.dumps(step(options.names[0], options.budget, options.device)))
+        print(json.dumps(step_row(options.names[0], options.budget, options.device, options.dry)))
         return
-    names, budget = (["mlp"], "30s") if options.dry else (options.names or [*STEPS, *(ON_GPU if options.device == "cuda" else ())], options.budget)
-    rows: list[dict[str, Any]] = []
-    for name in names:
-        rows.append(in_a_process(name, budget, options.device))
-        keys = ("step", "verdict", "speedup", "interval", "eager_ms", "compile_ms", "ours_ms", "seconds", "reason")
-        shown = [rows[-1].get(key, "") for key in keys]
-        print(f"| {' | '.join(map(str, shown))} |", *rows[-1].get("phases", ()), sep="\n    ", flush=True)
+    names = options.names or list(STEPS)
+    arguments = ["--budget", options.budget, "--device", options.device, *(["--dry"] if options.dry else [])]
+    command = f"python -m benchmarks.training_step {' '.join(arguments)} --jobs {options.jobs} --seconds {options.seconds:g}"
+    found: list[front_door.Row] = []
+    for row in front_door.rows("benchmarks.training_step", names, arguments, options.jobs, time.monotonic() + options.seconds):
+        found.append(row)
+        print(f"| {' | '.join(str(row.get(key, '')) for key in KEYS)} |", *row.get("phases", ()), sep="\n    ", flush=True)
         if options.out is not None:
-            options.out.mkdir(parents=True, exist_ok=True)
-            kept = [{key: value for key, value in row.items() if key != "phases"} for row in rows]
-            (options.out / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in kept))
-            (options.out / "README.md").write_text(page(rows, budget, options.device))
+            front_door.keep(options.out, "training_step", found, page(found, front_door.conditions(options.device, command)))
 
 
-def page(rows: list[dict[str, Any]], budget: str, device: str) -> str:
+def page(found: Sequence[front_door.Row], conditions: str) -> str:
     """Return the README of the rows' folder, its table still empty."""
-    machine = f"{facts.machine_name(device)}; torch {metadata.version('torch')}, Python {platform.python_version()}, {time.strftime('%Y-%m-%d')}."
-    conditions = textwrap.fill(f"{machine} `python -m benchmarks.training_step --budget {budget}`.", 100)
-    faster = sum(row["verdict"] == "FASTER" for row in rows)
-    said = textwrap.fill(f"{faster} of {len(rows)} training steps FASTER than the best of eager and torch.compile, forward and backward.", 100)
+    faster = sum(row["verdict"] == "FASTER" for row in found)
+    said = textwrap.fill(f"{faster} of {len(found)} training steps FASTER than the best of eager and torch.compile, forward and backward.", 100)
     return f"# Training steps\n\n## Conditions\n\n{conditions}\n\n## Headline\n\n{said}\n\n<!-- table: training_step -->\n<!-- end -->\n"
 
 
 if __name__ == "__main__":
-    from benchmarks import training_step  # so that the classes above belong to a module that can be imported
+    from benchmarks import training_step  # so that what is pickled belongs to a module that can be imported
 
     training_step.main()

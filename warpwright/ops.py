@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from dataclasses import dataclass
+from typing import Any, cast
 
 import torch
 
 from warpwright import tf32
 from warpwright.errors import UsageError
-from warpwright.templates import int8_product
+from warpwright.templates import int8_product, plain_product
 from warpwright.templates.int8_product import LONGEST, SlicedMatrix
 
 SHORTEST = 512
@@ -61,6 +63,19 @@ SPLITS = (2, 4, 8, 16, 32, 64)
 SMALL = int(COSTS.launches / COSTS.margin * COSTS.cublas / 2)
 """m * n * k up to which cuBLAS is faster than the launches of a sliced product: 1,200 cubed. Such a call has no time for checks."""
 
+NEVER_SLICED = 16 * SHORTEST * SMALL
+"""Bytes of a times bytes of b (16 m n k^2) up to which a product is small or its k is short, without asking for the sizes."""
+
+MOST_PLAIN = 16 * 132 * 32**2 * 1024**2
+"""The same up to which a product may be one of `plain_product`'s: a tile of 32 x 32 and 1,024 terms for each multiprocessor."""
+
+_Ways = dict[tuple[object, ...], "plain_product.Launch | None"]
+_WAYS: dict[tuple[object, ...], _Ways | None] = {}
+"""By the shapes of two matrices on a GPU: None where their product is torch's; else what to launch, by all else that this follows from."""
+_UNKNOWN: Any = object()
+MOST_WAYS = 4096
+"""Kept, of shapes and of each shape; then they are forgotten."""
+
 
 class Prepared:
     """A right factor [k, n], with its slices where slices can be used; `matmul_fp32` cuts it again when it has changed."""
@@ -111,42 +126,76 @@ def matmul_fp32(a: torch.Tensor, b: torch.Tensor | Prepared) -> torch.Tensor:
     """Return a @ b, float32 [m, n], for float32 matrices a [m, k] and b [k, n] of any strides.
 
     On a Hopper GPU, products that are large enough are summed exactly from INT8 slices; the number of slices of each tile of the result follows from
-    its rows on the device, so that the root mean square error is no larger than float32's (docs/ops.md has the bound and what was measured). All
-    others (CPUs, other GPUs, k below 512 or above 24,576, where slicing costs more than it gains) are torch.matmul with TF32 off. Rows of a and
-    columns of b that hold Inf or NaN are plain float32 sums, so they spread as in torch.matmul.
+    its rows on the device, so that the root mean square error is no larger than float32's (docs/ops.md has the bound and what was measured). Products
+    so small that a GPU is done before a host could call cuBLAS are float32 sums of a kernel of ours. All others (CPUs, other GPUs, k below 512 or
+    above 24,576, where slicing costs more than it gains) are torch.matmul with TF32 off. Rows of a and columns of b that hold Inf or NaN are plain
+    float32 sums, so they spread as in torch.matmul.
 
     Raises UsageError for other dtypes, other than two dimensions, unequal inner sizes or devices, for gradients (call it under torch.no_grad()), and
     where slices are wanted and NVIDIA's run-time compiler is missing.
     """
-    right = b.source if isinstance(b, Prepared) else b
+    right = b.source if isinstance(b, Prepared) else b  # all on the way to a small product is as cheap as it can be: torch takes 12 us for one
     try:
-        if _is_small(a, right):
-            return torch.mm(a, right)
+        most = a.nbytes * right.nbytes
+        if most <= MOST_PLAIN and a.is_cuda and not torch.compiler.is_compiling():
+            launch = _launch(a, right)
+            if launch is not None:
+                return launch(a, right)
+        if (
+            (most <= NEVER_SLICED or most <= 16 * SMALL * right.shape[0])
+            and a.layout is right.layout is torch.strided
+            and a.is_meta is right.is_meta
+            and not torch._C._get_cublas_allow_tf32()
+        ):
+            made = torch.mm(a, right)
+            if made.dtype is torch.float32 and not made.requires_grad:  # as its operands are
+                return made
     except (RuntimeError, AttributeError):  # what is no such product, which the checks below put into words; or no memory, as there
         pass
-    _check("a", a)
-    _check("b", right)
-    if a.shape[1] != right.shape[0] or a.device != right.device:
-        raise UsageError(
-            f"expected a [m, k] and b [k, n] on one device, saw {tuple(a.shape)} on {a.device} and {tuple(right.shape)} on {right.device}"
-        )
+    _check_both(a, right)
     if not _on_hopper(a) or not worthwhile(a, right, isinstance(b, Prepared)):
         return _plain(a, right)
     with torch.cuda.device(a.device):
         return _sliced(a.detach(), b)
 
 
-def _is_small(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Is this a product that torch does at once, and as is? A host needs 5 us for such a call, so the questions are the cheapest that there are."""
-    return (
-        a.dtype is torch.float32
-        and a.layout is torch.strided
-        and b.layout is torch.strided
-        and a.is_meta is b.is_meta
-        and a.numel() * b.numel() <= SMALL * b.shape[0]  # m n k
-        and not tf32.permits("matmul")
-        and not (torch.is_grad_enabled() and (a.requires_grad or b.requires_grad))
-    )
+def _launch(a: torch.Tensor, b: torch.Tensor) -> plain_product.Launch | None:
+    """Return how to launch the product of two matrices on a GPU as plain sums; None where it is torch's."""
+    ways = _WAYS.get((a.shape, b.shape), _UNKNOWN)
+    if ways is _UNKNOWN:
+        ways = _ways(a, b)
+    if ways is None:
+        return None
+    key = (a.stride(), b.stride(), a.get_device(), b.get_device(), a.dtype, b.dtype, type(a), type(b))
+    launch = ways.get(key, _UNKNOWN)
+    if launch is _UNKNOWN:
+        launch = _way(a, b, ways, key)
+    if launch is None or launch.device != torch._C._cuda_getDevice() or (torch.is_grad_enabled() and (a.requires_grad or b.requires_grad)):
+        return None
+    return cast(plain_product.Launch, launch)
+
+
+def _ways(a: torch.Tensor, b: torch.Tensor) -> _Ways | None:
+    """Decide once for two shapes."""
+    _check_both(a, b)
+    if len(_WAYS) >= MOST_WAYS:
+        _WAYS.clear()
+    return _WAYS.setdefault((a.shape, b.shape), {} if plain_product.worthwhile(a.shape[0], b.shape[1], a.shape[1]) else None)
+
+
+def _way(a: torch.Tensor, b: torch.Tensor, ways: _Ways, key: tuple[object, ...]) -> plain_product.Launch | None:
+    """Decide once for all products of such matrices."""
+    _check_both(a, b)
+    if torch.cuda.is_current_stream_capturing():  # no time to load a kernel
+        return None
+    launch = None
+    if _on_hopper(a) and {type(a), type(b)} <= {torch.Tensor, torch.nn.Parameter}:
+        with contextlib.suppress(UsageError, OSError):  # without NVIDIA's run-time compiler, or a folder for what it makes, it is torch's
+            launch = plain_product.launch(a, b)
+    if len(ways) >= MOST_WAYS:
+        ways.clear()
+    ways[key] = launch
+    return launch
 
 
 def worthwhile(a: torch.Tensor, b: torch.Tensor, prepared: bool, pieces: int = 1, costs: Costs = COSTS) -> bool:
@@ -215,6 +264,13 @@ def _plain(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         return a.detach() @ b.detach()
     with tf32.tf32_flags(False, convolutions=False):
         return a.detach() @ b.detach()
+
+
+def _check_both(a: torch.Tensor, b: torch.Tensor) -> None:
+    _check("a", a)
+    _check("b", b)
+    if a.shape[1] != b.shape[0] or a.device != b.device:
+        raise UsageError(f"expected a [m, k] and b [k, n] on one device, saw {tuple(a.shape)} on {a.device} and {tuple(b.shape)} on {b.device}")
 
 
 def _check(name: str, x: torch.Tensor) -> None:

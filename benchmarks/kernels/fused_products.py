@@ -21,8 +21,8 @@ from benchmarks.kernels.beside import beside_others, call_once, error, options_o
 from warpwright.domains.graph import kernels
 from warpwright.domains.graph.techniques.kernels.fused_product import block_shape
 
-Way = tuple[int, int, int, int, int, int]
-"""Rows, columns and depth of a block, rows of blocks in a group, warps, stages."""
+Way = tuple[int, ...]
+"""Rows, columns and depth of a block, rows of blocks in a group, warps, stages; and in how many parts a tile ends, and blocks of a multiprocessor."""
 _ENDS = '''
 
 @triton.jit
@@ -31,23 +31,23 @@ def _bias(v0, row, column, n, q):
 
 
 @triton.jit
-def end_bias(v0, row, column, m, n, q0, q1, q2, q3):
+def end_bias(v0, row, column, m, n, q0, q1, q2, q3, q4, q5, q6, q7):
     return _bias(v0, row, column, n, q0)
 
 
 @triton.jit
-def end_relu(v0, row, column, m, n, q0, q1, q2, q3):
+def end_relu(v0, row, column, m, n, q0, q1, q2, q3, q4, q5, q6, q7):
     return tl.maximum(_bias(v0, row, column, n, q0), 0.0)
 
 
 @triton.jit
-def end_gelu(v0, row, column, m, n, q0, q1, q2, q3):
+def end_gelu(v0, row, column, m, n, q0, q1, q2, q3, q4, q5, q6, q7):
     x = _bias(v0, row, column, n, q0)
     return 0.5 * x * (1.0 + tl.erf(x * 0.7071067811865476))
 
 
 @triton.jit
-def end_residual(v0, row, column, m, n, q0, q1, q2, q3):
+def end_residual(v0, row, column, m, n, q0, q1, q2, q3, q4, q5, q6, q7):
     seen = (row < m)[:, None] & (column < n)[None, :]
     more = tl.load(q1 + row.to(tl.int64)[:, None] * n + column[None, :], mask=seen, other=0.0)
     return _bias(v0, row, column, n, q0) + more.to(tl.float32)
@@ -84,7 +84,10 @@ CASES: dict[str, Case] = {
     "TF32 8192 x 768 -> 3072, gelu": Case(8192, 768, 3072, "gelu", torch.float32),
     "TF32 1024 x 8192 -> 8192, residual": Case(1024, 8192, 8192, "residual", torch.float32),
 }
-_WAYS: tuple[Way, ...] = ((128, 256, 64, 8, 8, 3), (128, 128, 64, 8, 8, 4), (128, 128, 64, 8, 4, 3), (128, 64, 64, 8, 4, 4))
+_WAYS: tuple[Way, ...] = (
+    (128, 256, 64, 8, 8, 3), (128, 128, 64, 8, 8, 4), (128, 128, 64, 8, 4, 3), (128, 64, 64, 8, 4, 4),
+    (128, 128, 64, 8, 8, 3, 2, 2), (128, 128, 64, 8, 8, 3, 4, 2),
+)  # fmt: skip
 _WAYS_TF32: tuple[Way, ...] = ((128, 128, 32, 8, 8, 4), (128, 256, 32, 8, 8, 2), (128, 64, 32, 8, 4, 4))
 
 

@@ -4,8 +4,8 @@
 
 Every case moves 64 MB or more, several times an L2 of 50 MB, so that warm caches hold little of it. Bytes are those that the case has to move: each
 input read once, each result written once. Errors are against float64, over torch's own. `--dry` runs all paths at small sizes on the CPU, with
-the kernels translated (domains/transpile) and no torch.compile. Where Liger-Kernel is installed a case that it has kernels for has a row beside it
-(table liger). rows.jsonl is written as rows are made; a case that fails is a row with its reason.
+the kernels translated (domains/transpile) and no torch.compile. A case that an installed library has kernels for has a row beside it
+(table libraries). rows.jsonl is written as rows are made; a case that fails is a row with its reason.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from warpwright.domains.graph.cuda import ahead
 from warpwright.domains.graph.cuda.kernel import CudaKernel, source_of
 from warpwright.domains.graph.lower import Original, lower
 from warpwright.domains.graph.techniques.kernels.fuse import FuseCuda
-from warpwright.domains.graph.techniques.kernels.liger import LigerKernels
+from warpwright.domains.graph.techniques.kernels.libraries import TECHNIQUES as LIBRARIES
 from warpwright.tasks import taskfile
 
 Function = Callable[..., Any]
@@ -173,7 +173,7 @@ def rows(name: str, dry: bool, tunings: int, peak: float, distances: tuple[int, 
         shown = {"ahead": ahead.AHEAD, "us": round(1e6 * seconds, 1), "error of torch's": round(error, 3)}
         yield {"table": "tunings", "case": name, "tuning": str(action), "launches": launches, **shown}
     ahead.AHEAD = usual
-    yield from beside_liger(name, by_liger(ir, task_text), inputs, exact, limits, min(seconds for seconds, _ in found), dry)
+    yield from beside_libraries(name, by_libraries(ir, task_text), inputs, exact, limits, min(seconds for seconds, _ in found), dry)
     if dry:
         return
     eager = timed(lambda: function(*inputs))
@@ -188,22 +188,21 @@ def rows(name: str, dry: bool, tunings: int, peak: float, distances: tuple[int, 
     }  # fmt: skip
 
 
-def by_liger(ir: Any, text: str) -> Function | None:
-    """Return a case with what Liger-Kernel has a kernel for made by that; None where it has none, or is not installed."""
-    action = next(iter(LigerKernels().sites(ir)), None)
-    return program(LigerKernels().apply(ir, action), action, text, False)[0] if action is not None else None
+def by_libraries(ir: Any, text: str) -> dict[str, Function]:
+    """Return a case by each library that is installed, with what it has a kernel for made by that; only those that have one."""
+    actions = {technique.library.package: (technique, action) for technique in LIBRARIES for action in technique.sites(ir)}
+    return {package: program(technique.apply(ir, action), action, text, False)[0] for package, (technique, action) in actions.items()}
 
 
-def beside_liger(
-    name: str, liger: Function | None, inputs: list[torch.Tensor], exact: torch.Tensor, limits: float, best: float, dry: bool
+def beside_libraries(
+    name: str, programs: dict[str, Function], inputs: list[torch.Tensor], exact: torch.Tensor, limits: float, best: float, dry: bool
 ) -> Iterator[dict[str, Any]]:  # fmt: skip
-    """Yield a row of a case with Liger-Kernel's time beside the best of ours, if it takes the case."""
-    if liger is None:
-        return
-    error = rms(liger(*inputs), exact) / max(limits, 1e-12)
-    seconds = 0.0 if dry else timed(partial(liger, *inputs))
-    shown = {"us": round(1e6 * best, 1), "Liger us": round(1e6 * seconds, 1), "of Liger": f"{seconds / best:.2f}x" if best else ""}
-    yield {"table": "liger", "case": name, "Liger-Kernel": metadata.version("liger-kernel"), **shown, "error of torch's": round(error, 3)}
+    """Yield a row of a case for each library that takes it: its time beside the best of ours."""
+    for package, called in programs.items():
+        error = rms(called(*inputs), exact) / max(limits, 1e-12)
+        seconds = 0.0 if dry else timed(partial(called, *inputs))
+        shown = {"us": round(1e6 * best, 1), "library us": round(1e6 * seconds, 1), "of the library": f"{seconds / best:.2f}x" if best else ""}
+        yield {"table": "libraries", "case": name, "library": f"{package} {metadata.version(package)}", **shown, "error of torch's": round(error, 3)}
 
 
 def smaller(sizes: tuple[tuple[int, ...], ...]) -> list[tuple[int, ...]]:

@@ -1,4 +1,4 @@
-"""Rows of drawn_models' page from what `benchmarks.third_party --ninth` wrote: `python -m benchmarks.models.gpu_rows ROWS [--table second-h200]`.
+"""Rows of drawn_models' page from what `benchmarks.third_party --drawn 12` wrote: `python -m benchmarks.models.gpu_rows ROWS [--table second-h200]`.
 
 One a model and precision, with the times of a call in milliseconds, and why a program that was tried did not pass. A model that was not begun, as no
 time was left, gives a row that says so.

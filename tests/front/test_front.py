@@ -442,8 +442,8 @@ def trained(model: torch.nn.Module, x: torch.Tensor) -> list[Any]:
     return [losses, given.grad, [parameter.grad for parameter in model.parameters()], dict(model.state_dict())]
 
 
-def test_a_model_with_a_parametrization_is_saved_as_its_graph() -> None:
-    """torch pickles no module whose parameters are computed (weight_norm, spectral_norm, one's own)."""
+def test_a_model_with_a_parametrization_is_optimized() -> None:
+    """torch pickles no module whose parameters are computed (weight_norm, spectral_norm, one's own); we do."""
     model = network().eval()
     torch.nn.utils.parametrizations.weight_norm(model[0])
     x = torch.randn(3, 8)

@@ -83,6 +83,7 @@ def in_place_of_a_gpu() -> Iterator[None]:
         patch.setattr(driver, "tensor_map", tensor_map)
         patch.setattr(torch.cuda, "device", lambda index: nullcontext())
         patch.setattr(torch.cuda, "current_stream", lambda: SimpleNamespace(cuda_stream=0))
+        patch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda device: 0, raising=False)
         yield
 
 

@@ -48,7 +48,11 @@ def test_what_tf32_cannot_hold() -> None:
     a, b = torch.randn(300, 200, device="cuda"), torch.randn(200, 100, device="cuda").sign()
     a[3, 4], a[5, 6], a[7, 8] = float("inf"), float("nan"), 3.4e38
     seen, expected = tf32x3.matmul(a, b), a @ b
-    torch.testing.assert_close(seen, expected, equal_nan=True)
+    special = torch.tensor([3, 5, 7], device="cuda")
+    torch.testing.assert_close(seen[special], expected[special], equal_nan=True)
+    others = torch.ones(300, dtype=torch.bool, device="cuda").index_fill_(0, special, False)  # float32's own sums err by 1.2e-5 beside terms of 1
+    exact = a[others].double() @ b.double()
+    assert float((seen[others] - exact).abs().max()) < 2e-6 * float(exact.square().mean().sqrt())
     assert bool(seen[3].isinf().all()) and bool(seen[5].isnan().all())
     for power in (-125, -104):
         small = torch.randn(300, 200, device="cuda") * 2.0**power

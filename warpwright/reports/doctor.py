@@ -130,8 +130,10 @@ def _libraries() -> Finding:
     from warpwright.domains.graph.libraries import LIBRARIES
 
     there = [f"{library.package} {library.version}" for library in LIBRARIES.values() if library.installed]
-    absent = [library.package for library in LIBRARIES.values() if not library.installed]
+    absent = [library.package for library in LIBRARIES.values() if not library.found]
+    lacking = [f"{library.package} needs {library.lacks}" for library in LIBRARIES.values() if library.found and library.lacks]
     said = [f"{', '.join(there)}: baselines and candidates on a GPU"] if there else []
+    said += lacking
     said += [f"not installed: {', '.join(absent)} ({how_to_install('libraries')})"] if absent else []
     return Finding("libraries", "OK", "; ".join(said))
 

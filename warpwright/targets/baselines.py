@@ -12,7 +12,7 @@ from pathlib import Path
 
 from warpwright.base import Source
 from warpwright.domains.graph import template
-from warpwright.domains.graph.libraries import LIGER, Library
+from warpwright.domains.graph.libraries import LIBRARIES, Library
 from warpwright.errors import MissingExtra, UsageError
 from warpwright.targets import library_baselines
 from warpwright.tasks import training
@@ -212,7 +212,7 @@ BASELINES: Mapping[str, Baseline] = {
     # On CUDA the mode that adds CUDA graphs would hand out outputs that the next call overwrites.
     "compile_max_autotune": Baseline(_COMPILE, {"cpu": '"max-autotune"', "cuda": '"max-autotune-no-cudagraphs"'}),
     "cuda_graph": Baseline(_CUDA_GRAPH, {"cuda": ""}),
-    "liger": Baseline(library_baselines.liger(), {"cuda": ""}, LIGER),
+    **{name: Baseline(library_baselines.text(library), {"cuda": ""}, library) for name, library in LIBRARIES.items()},
 }
 
 
@@ -234,7 +234,9 @@ def expect_known(names: Iterable[str], device: str, backward: bool = False) -> N
     unknown = [name for name in names if name not in known]
     for name in unknown:
         library = BASELINES[name].library if name in BASELINES and device.partition(":")[0] in BASELINES[name].modes else None
-        if library is not None and not library.installed:
+        if library is not None and library.found and library.lacks:
+            raise UsageError(f"the baseline {name!r} needs {library.lacks} beside {library.package}, saw neither", "install one of them")
+        if library is not None and not library.found:
             raise MissingExtra(library.module, library.extra, f"the baseline {name!r}")
     if unknown:
         raise UsageError(f"there is no baseline {', '.join(map(repr, unknown))} on {device}", f"known there: {', '.join(known)}")

@@ -1,8 +1,10 @@
-"""Functions within functions, and lambdas, saved by value: a module that keeps one as a hook or an attribute can be saved all the same.
+"""What pickle cannot save of a module: functions within functions and lambdas, saved by value, and parts whose parameters are computed.
 
 Python's pickle knows functions by name only. Here the code of one that has no name in its module is written with what it encloses; its globals are
 its module's, which is imported when it is read. (transformers hooks such functions into a model at its first call that asks for hidden states.)
-Reading takes nothing but the standard library, and the Python version that wrote it.
+A part with parametrizations (weight_norm, spectral_norm, orthogonal, one's own) has a class of its own, which torch makes when the first is
+registered and does not pickle; it is made again of the class that the part had before. Reading takes nothing but the standard library and torch, and
+the Python version that wrote it.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ import types
 from typing import Any
 
 NAMELESS = ("<locals>", "<lambda>")
+TORCHS = "torch.nn.utils.parametrize"
+"""The module that such classes are made in."""
 
 
 class Pickler(pickle.Pickler):
@@ -36,7 +40,30 @@ class Pickler(pickle.Pickler):
             return vars, (sys.modules[item.module],)
         if isinstance(item, types.ModuleType):
             return importlib.import_module, (item.__name__,)
+        if base := parametrized(item):
+            return _builder(), (base, list(item.parametrizations)), vars(item)
         return NotImplemented
+
+
+def parametrized(item: Any) -> type | None:
+    """Return the class that a part of a module had before torch gave it one with computed parameters; None for all else."""
+    made = type(item)
+    return made.__mro__[1] if made.__module__ == TORCHS and made.__name__ == f"Parametrized{made.__mro__[1].__name__}" else None
+
+
+def _builder() -> types.FunctionType:
+    """Return what makes a part without its attributes, by torch's own two functions; whoever reads it has it by value."""
+
+    def build(base: Any, names: list[str]) -> Any:
+        part = base.__new__(base)
+        _inject_new_class(part)  # type: ignore[name-defined]  # noqa: F821
+        for name in names:
+            _inject_property(part, name)  # type: ignore[name-defined]  # noqa: F821
+        return part
+
+    found = types.FunctionType(build.__code__, vars(sys.modules[TORCHS]), build.__name__)
+    found.__module__, found.__qualname__ = TORCHS, build.__qualname__
+    return found
 
 
 class _Globals:

@@ -50,8 +50,8 @@ if isinstance(_SAVED["module"], torch.fx.GraphModule):  # whose own call looks f
     def _train(self, mode=True):
         if mode is not _MODE:
             raise RuntimeError(
-                f"this model was exported in {{'training' if _MODE else 'eval'}} mode, because it cannot be pickled: its class is defined in a "
-                "script, or its parameters are computed (parametrizations); for the other mode optimize it again in that mode"
+                f"this model was exported in {{'training' if _MODE else 'eval'}} mode, because it cannot be pickled, as where its class "
+                "is defined in a script; for the other mode optimize it again in that mode"
             )
         return torch.nn.Module.train(self, mode)
 
@@ -254,25 +254,18 @@ def in_order(module: torch.nn.Module, inputs: Sequence[Any], keywords: Mapping[s
 
 
 def _importable(module: torch.nn.Module, inputs: list[Any], names: Sequence[str] = ()) -> torch.nn.Module:
-    """Return `module`, or its exported graph where a class of it lives in a script or notebook that other processes cannot import, or parameters of
-    it are computed."""
-    import torch
-
+    """Return `module`, or its exported graph where a class of it lives in a script or notebook that other processes cannot import."""
     from warpwright.tasks.function_module import Function
 
-    local = {type(part).__module__ for part in module.modules()} & {"__main__", "__mp_main__"}
-    computed = any(torch.nn.utils.parametrize.is_parametrized(part) for part in module.modules())  # which torch does not pickle
-    if not local and not computed and not any(isinstance(part, Function) and not part.importable for part in module.modules()):
+    local = {(local_functions.parametrized(part) or type(part)).__module__ for part in module.modules()} & {"__main__", "__mp_main__"}
+    if not local and not any(isinstance(part, Function) and not part.importable for part in module.modules()):
         return module
     try:
         return _graph_of(module, inputs, names)
     except Exception as error:  # torch.export documents no common base for what it raises
         _try(module, *_arguments(inputs, names))
-        if computed:
-            trouble, remedy = "has parametrized parameters, which cannot be saved", "take them off with remove_parametrizations"
-        else:
-            trouble, remedy = "is defined in the running script", "move the class into a module of its own, which other processes can import"
-        raise TaskError(f"the class of {type(module).__name__} {trouble}, and torch.export cannot read it: {error}", remedy) from error
+        complaint = f"the class of {type(module).__name__} is defined in the running script, and torch.export cannot read it: {error}"
+        raise TaskError(complaint, "move the class into a module of its own, which other processes can import") from error
 
 
 def _arguments(inputs: list[Any], names: Sequence[str]) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -14,6 +14,7 @@ from tests.domains.graph import models
 from warpwright.base import Action
 from warpwright.domains import graph
 from warpwright.domains.graph.text.autograd import halves, kept_between
+from warpwright.domains.graph.training import MOST_AGAIN
 from warpwright.errors import NotApplicable
 from warpwright.tasks import taskfile
 
@@ -106,6 +107,43 @@ def test_no_kernel_is_in_both_halves(space: Any) -> None:
 def test_what_is_computed_again_is_not_kept(space: Any) -> None:
     kept, again = (kept_between(space.replay([Action.parse(f"differentiate(norms=true, again={again})")])) for again in ("false", "true"))
     assert sum(node.meta["val"].numel() for node in again) < sum(node.meta["val"].numel() for node in kept)
+
+
+LOOP = HEAD + '''class Model(nn.Module):
+    """An LSTM as a loop."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.hidden = nn.Linear(5, 20), nn.Linear(5, 20, bias=False)
+
+    def forward(self, x):
+        h = c = torch.zeros_like(x[:, 0])
+        for t in range(6):
+            i, f, g, o = (self.inner(x[:, t]) + self.hidden(h)).chunk(4, -1)
+            c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+            h = torch.sigmoid(o) * torch.tanh(c)
+        return h
+
+
+def get_inputs():
+    return [torch.randn(3, 6, 5)]
+
+
+def get_init_inputs():
+    return []
+'''
+
+
+def test_a_loop_is_not_computed_again_from_its_first_step(tmp_path: Path) -> None:
+    """The cell's state is an element-wise function of all steps: it is kept now and then."""
+    loop = graph.space(models.task(tmp_path, LOOP, backward=True))
+    ir = loop.replay([Action.parse("differentiate(norms=true, again=true)")])
+    again = {node for node in ir.graph.nodes if node.meta.get("again")}
+    behind: dict[Any, set[Any]] = {}
+    for node in ir.graph.nodes:
+        behind[node] = {node}.union(*(behind[arg] for arg in node.all_input_nodes if arg in again)) if node in again else set()
+    assert max(map(len, behind.values())) <= MOST_AGAIN < len(again)
+    program(loop, ["differentiate(norms=true, again=true)"])["self_test"](seeds=1)
 
 
 def test_kernels_come_after_the_gradients(space: Any) -> None:

@@ -341,7 +341,9 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
         rights: Any = node.args[2::2]
         return _KINDS.get(value(node).dtype, "float32"), 2.0 * math.prod(shape(node)) * sum(shape(b)[-2] for b in rights)
     if name.startswith("fused_product_"):
-        return _KINDS.get(value(node.args[0]).dtype, "float32"), 2.0 * math.prod(shape(node)) * shape(node.args[0])[-1]  # type: ignore[arg-type]
+        x, w = node.args[:2]
+        columns = shape(w)[0 if node.target.by_rows else 1]  # type: ignore[arg-type, union-attr]
+        return _KINDS.get(value(x).dtype, "float32"), 2.0 * math.prod(shape(x)) * columns  # type: ignore[arg-type]
     if name.startswith("fft_") and is_tensor(node) and is_tensor(node.args[0]):
         return "fft", _transform(node)
     if is_op(node, aten.einsum):

@@ -244,16 +244,24 @@ def _check(ir: GraphIR) -> None:
         raise NotApplicable("a result shares memory with what the module is given, or with another result")
 
 
+MOST_AGAIN = 24
+"""Calls of which a value is computed again, from what is kept. An LSTM written out as a loop of 32 steps was one such chain, from the first step to
+the last: a kernel of 255 registers that spilled 5.3 kB a thread for sm_90."""
+
+
 def _computed_again(ir: GraphIR) -> GraphIR:
-    """y = f(x); z = g(y, dz)  ->  y = f(x); z = g(f(x), dz), for element-wise f: y need not be kept. NotApplicable where there is none."""
+    """y = f(x); z = g(y, dz)  ->  y = f(x); z = g(f(x), dz), for element-wise f: y need not be kept. NotApplicable where there is none.
+
+    Of a chain of more than MOST_AGAIN calls a value is kept so often that none is computed again from more.
+    """
     e = edit(ir)
     early, late = halves(e.ir)
-    before = set(early)
     at = e.before(late[0]) if late else None
     twin: dict[fx.Node, fx.Node] = {}
+    behind = _behind(early)
 
     def again(node: fx.Node) -> fx.Node:
-        if node not in before or node.target not in ELEMENTWISE or not is_tensor(node) or has_effect(node):
+        if not behind.get(node):
             return node
         if node not in twin:
             assert at is not None
@@ -268,6 +276,16 @@ def _computed_again(ir: GraphIR) -> GraphIR:
         raise NotApplicable("expected element-wise calls whose results the backward reads, saw none")
     sort(e.graph)
     return e.finish()
+
+
+def _behind(early: Sequence[fx.Node]) -> dict[fx.Node, frozenset[fx.Node]]:
+    """Return the calls that each of the forward's element-wise calls is computed again by, itself included; none for one that is kept."""
+    found: dict[fx.Node, frozenset[fx.Node]] = {}
+    for node in early:
+        if node.target in ELEMENTWISE and is_tensor(node) and not has_effect(node):
+            calls = frozenset({node}).union(*(found.get(arg, frozenset()) for arg in node.all_input_nodes))
+            found[node] = calls if len(calls) <= MOST_AGAIN else frozenset()
+    return found
 
 
 # --- tidying: forms that kernels are made of ---------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import hopper
 import pytest
 import torch
 from exactness import assert_equal_in_double, captured, randomised, run, state_of
@@ -16,6 +17,8 @@ from interpreter import INTERPRETER
 from torch import fx, nn
 from torch.nn import functional as F
 
+from benchmarks.kernels import fused_products as benchmark
+from benchmarks.kernels.without_gpu import Record, recorded
 from warpwright.base import Action
 from warpwright.domains.graph import cost_model, kernels
 from warpwright.domains.graph.cuda.plan import DEFAULT
@@ -43,6 +46,7 @@ class Block(nn.Module):
         super().__init__()
         self.linear, self.end = nn.Linear(16, n, bias), end
         self.factor, self.other = nn.Parameter(torch.randn(n)), nn.Parameter(torch.randn(16, n))
+        self.norm = nn.GroupNorm(n // 4, n)
 
     def forward(self, x):
         return self.end(self, self.linear(x), x)
@@ -54,6 +58,17 @@ ENDS = {
     "gated": lambda m, y, x: y * torch.sigmoid(y),
     "residual": lambda m, y, x: F.relu(y) + torch.cat((x, x[..., :8]), -1),
 }
+REDUCED = {
+    "sum": lambda m, y, x: F.gelu(y).sum(-1),
+    "mean": lambda m, y, x: torch.sigmoid(y).mean(-1, keepdim=True),
+    "amax": lambda m, y, x: (y * m.factor).amax(2),
+    "amin": lambda m, y, x: (y * y).amin(-1, keepdim=True),
+    "logsumexp": lambda m, y, x: torch.logsumexp(y, -1),
+    "norm": lambda m, y, x: F.silu(m.norm(m.linear(x[0]))),
+    "least of a norm": lambda m, y, x: m.norm(F.gelu(m.linear(x[1]))).amin(1),
+}
+"""Ends that are not element by element."""
+MORE = {**ENDS, **REDUCED}
 
 
 def _calls(ir: GraphIR) -> list[fx.Node]:
@@ -75,6 +90,52 @@ def test_a_product_takes_in_what_follows(name: str, bias: bool) -> None:
     after, call, _ = _replaced(Block(ENDS[name], bias))
     assert not [node for node in after.graph.nodes if node.op == "call_function" and "linear" in str(node.target)]
     assert len(call.args) == 2 + bias + (name in ("scaled, shifted, silu", "residual"))
+
+
+@pytest.mark.parametrize("name", REDUCED)
+def test_a_product_ends_with_a_norm_of_groups_or_reduced_rows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fused_product, "KINDS", (torch.float32,))
+    after, call, _ = _replaced(Block(REDUCED[name]), torch.float32)
+    left = [node for node in after.graph.nodes if node.op == "call_function" and "norm" in str(node.target)]
+    assert not left and (call.target.reduce is None) == (name == "norm")  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+def test_rows_of_16_bits_are_reduced_in_float32(kind: torch.dtype) -> None:
+    model, x = randomised(Block(REDUCED["sum"]), 0).to(kind), torch.randn(2, 5, 16, generator=torch.Generator().manual_seed(0)).to(kind)
+    after = TECHNIQUE.apply(captured(model, x), ACTION)
+    assert _calls(after)[0].meta["val"].dtype == torch.float32
+    [seen] = run(after, [x], state_of(model), flat=True)
+    assert seen.dtype == kind
+    torch.testing.assert_close(seen, model(x).detach(), rtol=2e-2, atol=5e-2)
+
+
+def test_what_no_tile_holds_is_left_behind_the_product() -> None:
+    def left(end, groups: int = 6) -> list[str]:
+        model, x = Block(end), torch.randn(2, 5, 16).bfloat16()
+        model.norm = nn.GroupNorm(groups, 24)
+        after = TECHNIQUE.apply(captured(model.bfloat16(), x), ACTION)
+        assert len(_calls(after)) == 1
+        return [str(node.target) for node in after.graph.nodes if isinstance(node.target, torch._ops.OpOverload)]
+
+    def norm(m, y, x):
+        return m.norm(torch.relu(m.linear(x[0])))
+
+    assert "aten.group_norm.default" not in left(norm)
+    assert "aten.group_norm.default" in left(norm, 8)  # groups of three columns
+    assert "aten.group_norm.default" in left(lambda m, y, x: F.group_norm(y.relu(), 5))  # of rows
+    assert "aten.sum.dim_IntList" in left(lambda m, y, x: y.relu().sum(1))
+    assert "aten.sum.dim_IntList" in left(lambda m, y, x: y.relu().sum((0, 2)))
+    assert "aten.amax.default" in left(lambda m, y, x: (lambda z: z + z.amax(-1, keepdim=True))(y.relu()))
+
+
+def test_wide_groups_need_wide_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A group of four columns is taken in where a part of a tile has four, and not where it has two."""
+    monkeypatch.setattr(fused_product, "block_shape", lambda m, n, size: [32, 8, 16, 2, 4, 2])
+    for parts, inside in ((2, True), (4, False)):
+        monkeypatch.setattr(fused_product, "parts_of", lambda *_, parts=parts: parts)
+        after, _, _ = _replaced(Block(lambda m, y, x: m.norm(torch.relu(m.linear(x[0])))))
+        assert (not [node for node in after.graph.nodes if "group_norm" in str(node.target)]) == inside
 
 
 def test_products_of_other_calls() -> None:
@@ -107,19 +168,19 @@ def test_the_text_is_a_program() -> None:
 
 @INTERPRETER
 @pytest.mark.parametrize(
-    ("name", "parts"), [("residual", 4), *(pytest.param(name, 2, marks=pytest.mark.slow) for name in ENDS)]
+    ("name", "parts"), [("residual", 4), ("least of a norm", 2), *(pytest.param(name, 2, marks=pytest.mark.slow) for name in MORE)]
 )  # fmt: skip
 def test_the_kernel_by_the_interpreter(name: str, parts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In float32, for the interpreter has no bfloat16 products."""
     monkeypatch.setattr(fused_product, "KINDS", (torch.float32,))
     monkeypatch.setattr(fused_product, "block_shape", lambda m, n, size: [32, 32, 16, 2, 4, 2])
     monkeypatch.setattr(fused_product, "parts_of", lambda *_: parts)
-    model = randomised(Block(ENDS[name]), 0)
+    model = randomised(Block(MORE[name]), 0)
     after, call, x = _replaced(model, torch.float32)
-    state = {node.name: model.get_parameter(after.state[node.name]).detach() for node in call.all_input_nodes if node.name in after.state}
-    more = torch.cat((x, x[..., :8]), -1)
-    given = [x if arg.name == "x" else state.get(arg.name, more) for arg in call.args]  # type: ignore[union-attr]
-    torch.save((given, model(x).detach()), tmp_path / "given.pt")
+    given, interpreted = [], FusedProduct.__call__
+    monkeypatch.setattr(FusedProduct, "__call__", lambda self, *tensors: (given.extend(tensors), interpreted(self, *tensors))[1])
+    run(after, [x], state_of(model), flat=True)
+    torch.save((given, interpreted(call.target, *given)), tmp_path / "given.pt")
     path = tmp_path / "generated.py"
     path.write_text("import torch\n" + "\n".join(straight.kernels(after)) + f"""
 given, plain = torch.load({str(tmp_path / "given.pt")!r}, weights_only=False)
@@ -139,6 +200,53 @@ def test_a_tile_ends_in_parts_that_fit_shared_memory() -> None:
 def test_a_residual_of_floats_is_read_in_four_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fused_product, "block_shape", lambda m, n, size: [128, 256, 64, 8, 8, 3])
     assert [len(_calls(_halved(monkeypatch, name)[3])[0].target.blocks) for name in ("residual", "gelu")] == [7, 6]  # type: ignore[union-attr]
+
+
+@INTERPRETER
+def test_rows_with_infinite_numbers_are_reduced_as_torch_does(tmp_path: Path) -> None:
+    """Inf, -Inf and NaN among a row's numbers, and rows of nothing else; the last part of a row has columns that are not there."""
+    path = tmp_path / "direct.py"
+    path.write_text("import torch\n" + kernels.text("fused_product") + """
+
+inf, nan = float("inf"), float("nan")
+w = torch.eye(16).repeat(3, 1)[:40]
+x = torch.randn(9, 16, generator=torch.Generator().manual_seed(0))
+bias = torch.zeros(9, 1)
+for i, row in enumerate(([inf], [-inf], [nan], [inf, -inf], [inf, nan])):
+    x[i] = 0.0
+    bias[i] = row[0] if len(row) == 1 else 0.0
+last = torch.zeros(40)
+
+
+@triton.jit
+def end(v0, row, column, m, n, q0, q1, q2, q3, q4, q5, q6, q7):
+    return v0 + tl.load(q0 + row, mask=row < m, other=0.0)[:, None] + tl.load(q1 + column, mask=column < n, other=0.0)[None, :]
+
+
+for special in (0.0, inf, -inf, nan):
+    last[39] = special
+    y = x @ w.mT + bias + last
+    for kind in ("amax", "amin", "logsumexp", "sum"):
+        parts = fused_product(x, w, True, end, (bias, last), [16, 32, 16, 2, 4, 2], None, kind)
+        assert parts.shape == (9, 3)
+        one = getattr(torch, kind)
+        torch.testing.assert_close(one(parts, -1), one(y, -1), rtol=1e-5, atol=1e-5, equal_nan=True, msg=lambda said: f"{kind} {special}: {said}")
+""")
+    subprocess.run([sys.executable, "-W", "ignore", str(path)], env=os.environ | {"TRITON_INTERPRET": "1"}, check=True, timeout=250)
+
+
+@pytest.mark.parametrize("end", ["gelu", "residual"])
+def test_two_programs_fit_a_multiprocessor(end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As compiled for sm_90a: half of its registers and of its shared memory each, of which a block takes 1,024 bytes more than it asks for."""
+    hopper.ptxas()
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
+    of = hopper.names_of("import torch\n" + kernels.text("fused_product") + benchmark._ENDS, tmp_path)
+    x, w, b, r = (torch.empty(size, device="meta", dtype=torch.bfloat16) for size in ((8192, 768), (3072, 768), (3072,), (8192, 3072)))
+    with recorded(record := Record()):
+        of["fused_product"](x, w, True, of[f"end_{end}"], (b, r), [128, 128, 64, 8, 8, 3, 4, 2])
+    [launch] = record.launches
+    assert not launch.problems and launch.blocks == (264,) and not launch.local_bytes
+    assert 2 * launch.registers * launch.threads <= 1 << 16 and 2 * (launch.shared_bytes + 1024) <= 228 << 10
 
 
 class Halved(nn.Module):
@@ -184,9 +292,9 @@ def test_a_product_of_halves_takes_in_its_scales_and_what_follows(name: str, mon
 class Large(nn.Module):
     """A layer of KernelBench's level 2, and what follows it."""
 
-    def __init__(self, features: int, out: int, end) -> None:
+    def __init__(self, features: int, out: int, end, groups: int = 4) -> None:
         super().__init__()
-        self.linear, self.norm, self.end = nn.Linear(features, out), nn.GroupNorm(64, out), end
+        self.linear, self.norm, self.end = nn.Linear(features, out), nn.GroupNorm(groups, out), end
 
     def forward(self, x):
         return self.end(self, self.linear(x))
@@ -203,14 +311,31 @@ class Large(nn.Module):
     ],
 )  # fmt: skip
 def test_the_estimate_puts_first_what_was_faster(sizes, end, ms) -> None:
-    """What a norm reads after it anyway it does not spare, and Triton's launch and the unhidden end of a tile cost. It is an action more."""
-    rows, features, out = sizes
-    with torch.device("meta"):
-        ir = captured(Large(features, out, end), torch.empty(rows, features))
-    halved = HalfProducts(tf32=True).apply(ir, Action("half_products"))
-    plans = [FuseCuda().apply(one, fuse_cuda(1, DEFAULT)) for one in (TECHNIQUE.apply(halved, ACTION), halved)]
-    ours, library = (cost_model.seconds(one, "cuda") for one in plans)
+    """What a norm of wide groups reads after it anyway it does not spare, and Triton's launch and the unhidden end of a tile cost. It is an action
+    more."""
+    ours, library = _estimates(*sizes, end)
     assert (ours * ladder.WORTH_A_STEP < library) == (ms[0] < ms[1]), (ours, library)
+
+
+def _estimates(rows: int, features: int, out: int, end, groups: int = 4) -> list[float]:
+    """Return the estimates of a layer's programs in TF32's track that end in our kernel, and that do not."""
+    with torch.device("meta"):
+        ir = captured(Large(features, out, end, groups), torch.empty(rows, features))
+    halved = HalfProducts(tf32=True).apply(ir, Action("half_products"))
+    return [cost_model.seconds(FuseCuda().apply(one, fuse_cuda(1, DEFAULT)), "cuda") for one in (TECHNIQUE.apply(halved, ACTION), halved)]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "groups", "end"),
+    [
+        ((32768, 1024, 4096), 64, lambda m, y: m.norm(F.silu(y))),  # 2:37
+        ((1024, 8192, 8192), 512, lambda m, y: m.norm(y).amin(1, keepdim=True)),  # 2:75
+        ((8192, 1024, 32768), 4, lambda m, y: torch.logsumexp(y, 1)),
+    ],
+)  # fmt: skip
+def test_the_estimate_puts_first_what_writes_less(sizes, groups: int, end) -> None:
+    ours, library = _estimates(*sizes, end, groups)
+    assert ours * ladder.WORTH_A_STEP < library, (ours, library)
 
 
 @INTERPRETER

@@ -24,14 +24,16 @@ from warpwright import targets
 from warpwright.base import Action
 from warpwright.domains.graph import libraries
 from warpwright.domains.graph.ir import run
-from warpwright.domains.graph.kernels import liger
+from warpwright.domains.graph.kernels.others import calls, liger
 from warpwright.domains.graph.lower import Original, lower
-from warpwright.domains.graph.techniques.kernels.liger import LigerCall, LigerKernels
+from warpwright.domains.graph.techniques.kernels.libraries import LibraryCall, LibraryKernels
 from warpwright.errors import MissingExtra, NotApplicable
 from warpwright.reports import doctor
 from warpwright.tasks import taskfile
 
-HERE = libraries.LIGER.installed
+LIGER = libraries.LIBRARIES["liger"]
+HERE = LIGER.installed
+
 FUNCTIONS = {
     "LigerSoftmaxFunction": lambda x: torch.softmax(x, -1),
     "LigerLayerNormFunction": lambda x, w, b, eps: F.layer_norm(x, w.shape, w, b, eps),
@@ -87,6 +89,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     monkeypatch.setitem(sys.modules, "liger_kernel", package)
     monkeypatch.setitem(sys.modules, "liger_kernel.ops", ops)
     monkeypatch.setattr(torch.Tensor, "is_cuda", True)
+    monkeypatch.setattr(calls, "_LIBRARIES", {})
     yield names
 
 
@@ -98,12 +101,12 @@ def test_each_call_of_a_program_becomes_one_of_the_library(asked: list[str]) -> 
     module = _model()
     model, inputs = module.Model().eval(), module.get_inputs()
     ir = captured(model, *inputs)
-    [action] = LigerKernels().sites(ir)
-    after = LigerKernels().apply(ir, action)
-    made = [node.target.call for node in after.graph.nodes if isinstance(node.target, LigerCall)]
+    [action] = LibraryKernels(LIGER).sites(ir)
+    after = LibraryKernels(LIGER).apply(ir, action)
+    made = [node.target.call for node in after.graph.nodes if isinstance(node.target, LibraryCall)]
     every = ["layer_norm", "rms_norm", "softmax", "silu_mul", "gelu_mul", "cross_entropy", "kl_div", "softmax", "group_norm"]
     assert sorted(made) == sorted(every), "a softmax over channels is none of them"
-    assert not list(LigerKernels().sites(after))
+    assert not list(LibraryKernels(LIGER).sites(after))
     state = {**dict(model.named_parameters()), **dict(model.named_buffers())}
     names: dict[str, Any] = {"__name__": "generated"}
     exec(compile(lower(after, (action,), Original("test", MODEL)).source.text, "optimized.py", "exec"), names)
@@ -120,9 +123,9 @@ def test_without_the_package_there_is_neither(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     module = _model()
     ir = captured(module.Model(), *module.get_inputs())
-    assert not list(LigerKernels().sites(ir)) and "liger" not in targets.names_for("cuda")
+    assert not list(LibraryKernels(LIGER).sites(ir)) and "liger" not in targets.names_for("cuda")
     with pytest.raises(NotApplicable, match="and the package"):
-        LigerKernels().apply(ir, Action("liger_kernels"))
+        LibraryKernels(LIGER).apply(ir, Action("liger_kernels"))
     with pytest.raises(MissingExtra, match=r"the baseline 'liger' needs the package 'liger_kernel'.*\[libraries\]"):
         targets.baselines(MODEL, "cuda:0", ["eager", "liger"])
 
@@ -131,13 +134,14 @@ def test_the_doctor_says_whether_it_is_there(asked: list[str], monkeypatch: pyte
     assert doctor._libraries().seen.startswith("liger-kernel") and "baselines and candidates on a GPU" in doctor._libraries().seen
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     seen = doctor._libraries()
-    assert seen.level == "OK" and seen.seen.startswith("not installed: liger-kernel (pip install") and "[libraries]" in seen.seen
+    every = "liger-kernel, nvidia-cudnn-frontend, quack-kernels, flashinfer-python"
+    assert seen.level == "OK" and seen.seen.startswith(f"not installed: {every} (pip install") and "[libraries]" in seen.seen
 
 
 def test_a_program_that_outlives_the_package_calls_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "liger_kernel", None)
     monkeypatch.setattr(torch.Tensor, "is_cuda", True)
-    monkeypatch.setattr(liger, "_LIGER", {})
+    monkeypatch.setattr(calls, "_LIBRARIES", {})
     x = torch.randn(4, 8)
     with pytest.warns(UserWarning, match="pip install liger-kernel"):
         torch.testing.assert_close(liger.liger("softmax", x, -1), torch.softmax(x, -1))
@@ -154,7 +158,7 @@ class Others(nn.Module):
 
 
 def test_what_it_has_no_kernel_for_stays(asked: list[str]) -> None:
-    assert not list(LigerKernels().sites(captured(Others(), torch.randn(4, 8), torch.randn(1, 65537), torch.randint(0, 8, (4,)))))
+    assert not list(LibraryKernels(LIGER).sites(captured(Others(), torch.randn(4, 8), torch.randn(1, 65537), torch.randint(0, 8, (4,)))))
 
 
 def test_the_baseline_is_the_original_with_its_calls(asked: list[str]) -> None:
@@ -191,7 +195,7 @@ def test_its_kernels_compile_for_an_h200() -> None:
     for call, args in given.items():  # cross entropy asks the GPU for numbers
         record = Record()
         with recorded(record):
-            assert liger.liger(call, *args).shape == liger.LIGER[call][2](*args).shape
+            assert liger.liger(call, *args).shape == calls.OWN[call](*args).shape
         assert [launch.problems for launch in record.launches] == [()], call
 
 
@@ -200,11 +204,12 @@ def test_its_softmax_and_cross_entropy_by_the_interpreter() -> None:
     text = """
 import torch
 from liger_kernel import ops
-from warpwright.domains.graph.kernels.liger import LIGER
+from warpwright.domains.graph.kernels.others.liger import LIGER
+from warpwright.domains.graph.kernels.others.calls import OWN
 torch.manual_seed(0)
 for call, args in (("softmax", (torch.randn(6, 40), -1)), ("cross_entropy", (torch.randn(6, 40), torch.randint(0, 40, (6,)), 1, -100, 0.1))):
-    fits, made, own = LIGER[call]
+    fits, made = LIGER[call]
     assert fits(*args)
-    torch.testing.assert_close(made(ops, *args), own(*args))
+    torch.testing.assert_close(made(ops, *args), OWN[call](*args))
 """
     subprocess.run([sys.executable, "-c", text], env={**os.environ, "TRITON_INTERPRET": "1"}, check=True, timeout=300)

@@ -1,25 +1,28 @@
-"""Triton kernels of generated programs, as text: each is written into the file, and none is imported by the package (but the table of `liger`)."""
+"""Triton kernels of generated programs, as text: each is written into the file, and none is imported by the package (but what `others/` holds)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 _BEFORE = {
-    "direct_convolution": ("activations", "tf32"), "fused_product": ("activations",),
+    "direct_convolution": ("activations", "tf32"), "fused_product": ("activations", "product_end"),
     "implicit_convolution": ("activations", "convolution_end"), "pointwise_convolution": ("activations", "convolution_end", "tf32"),
 }  # fmt: skip
 """What stands before a kernel, beside `sound`: those that end with what follows them may end with an activation, those in TF32 round operands."""
-_LIBRARIES = ("liger",)
-"""Calls of other libraries, which launch their kernels themselves."""
 
 
 def text(name: str) -> str:
     """Return the part of the kernel's files that generated programs hold: what follows their docstrings and their remarks to mypy."""
-    return "\n\n".join(_own(one) for one in (*(() if name in _LIBRARIES else ("sound",)), *_BEFORE.get(name, ()), name))
+    return joined(Path(__file__).parent, ("sound", *_BEFORE.get(name, ()), name))
 
 
-def _own(name: str) -> str:
-    source = Path(__file__).with_name(f"{name}.py").read_text()
+def joined(folder: Path, names: Iterable[str]) -> str:
+    """Return the parts of a folder's files that generated programs hold, one after the other."""
+    return "\n\n".join(_own((folder / f"{name}.py").read_text()) for name in names)
+
+
+def _own(source: str) -> str:
     return source.partition("# --- generated programs hold what follows\n")[2].strip("\n") + "\n"
 
 

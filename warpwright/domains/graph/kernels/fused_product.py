@@ -6,15 +6,18 @@ Ladder:
 1. Blocks of a result in registers, operands through shared memory by TMA, float32 sums.
 2. As many programs as the GPU has multiprocessors, each takes tile after tile (`persistent`); tiles of `GROUP` rows of blocks are neighbours in
    time, so that L2 holds their operands. The end of a tile runs while the next one's operands come.
+3. Two programs a multiprocessor (`together`), where tiles of few terms end as long as they are summed: one ends while the other sums. Tiles of 128 x
+   128, three stages and four parts leave each half of the shared memory, and at most 114 of 128 registers (compiled for sm_90a).
 
-Parameters: ROWS 64 to 256, COLUMNS 64 to 256, DEPTH 32 to 128 (powers of two), warps 4 or 8, stages 2 to 5, and parts that a tile ends in, 2 (which
-may be left out) or 4. Rows of x and w begin at multiples of 16 bytes.
+Parameters: ROWS 64 to 256, COLUMNS 64 to 256, DEPTH 32 to 128 (powers of two), warps 4 or 8, stages 2 to 5; and, which may be left out, parts that a
+tile ends in, 2 or 4, and programs a multiprocessor, 1 or 2. Rows of x and w begin at multiples of 16 bytes.
 
 Achieved on an H200 (results/fused_product_h200): 8,192 x 4,096 -> 16,384 with gelu 676 TFLOP/s in bfloat16, cuBLAS without the end 693.
 """
 
 # mypy: ignore-errors
-from warpwright.domains.graph.kernels.sound import _launched  # noqa: I001
+from warpwright.domains.graph.kernels.product_end import _product_ends  # noqa: I001
+from warpwright.domains.graph.kernels.sound import _launched
 
 # --- generated programs hold what follows
 
@@ -25,38 +28,12 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 
 @triton.jit
-def _product_end(sums, y, row, column, m, n, q0, q1, q2, q3, ROWS: tl.constexpr, COLUMNS: tl.constexpr, END: tl.constexpr):
-    if END is not None:
-        sums = END(sums, row + tl.arange(0, ROWS), column + tl.arange(0, COLUMNS), m, n, q0, q1, q2, q3)
-    y.store([row, column], sums.to(y.dtype))
-
-
-@triton.jit
-def _product_ends(
-    sums, y, row, column, m, n, q0, q1, q2, q3, ROWS: tl.constexpr, COLUMNS: tl.constexpr, END: tl.constexpr, PARTS: tl.constexpr,
-):  # fmt: skip
-    """End a tile's columns in two or four parts in turn: the shared memory that a part is written by, and read by where END reads a tensor like y."""
-    half: tl.constexpr = COLUMNS // 2
-    left, right = tl.split(tl.permute(tl.reshape(sums, (ROWS, 2, half)), (0, 2, 1)))
-    if PARTS == 2:
-        _product_end(left, y, row, column, m, n, q0, q1, q2, q3, ROWS, half, END)
-        _product_end(right, y, row, column + half, m, n, q0, q1, q2, q3, ROWS, half, END)
-    else:
-        fourth: tl.constexpr = half // 2
-        first, second = tl.split(tl.permute(tl.reshape(left, (ROWS, 2, fourth)), (0, 2, 1)))
-        third, last = tl.split(tl.permute(tl.reshape(right, (ROWS, 2, fourth)), (0, 2, 1)))
-        _product_end(first, y, row, column, m, n, q0, q1, q2, q3, ROWS, fourth, END)
-        _product_end(second, y, row, column + fourth, m, n, q0, q1, q2, q3, ROWS, fourth, END)
-        _product_end(third, y, row, column + half, m, n, q0, q1, q2, q3, ROWS, fourth, END)
-        _product_end(last, y, row, column + half + fourth, m, n, q0, q1, q2, q3, ROWS, fourth, END)
-
-
-@triton.jit
 def _fused_product(
-    x, w, y, q0, q1, q2, q3, m, n, k, programs,
+    x, w, y, q0, q1, q2, q3, q4, q5, q6, q7, m, n, k, programs,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr, GROUP: tl.constexpr, BY_ROWS: tl.constexpr, END: tl.constexpr,
-    STAGES: tl.constexpr, PARTS: tl.constexpr, FLATTEN: tl.constexpr,
+    STAGES: tl.constexpr, PARTS: tl.constexpr, REDUCE: tl.constexpr, FLATTEN: tl.constexpr,
 ):  # fmt: skip
+    q = (q0, q1, q2, q3, q4, q5, q6, q7)
     down, across = tl.cdiv(m, ROWS), tl.cdiv(n, COLUMNS)
     for tile in tl.range(tl.program_id(0), down * across, programs, flatten=FLATTEN):
         group = tile // (GROUP * across)
@@ -71,31 +48,33 @@ def _fused_product(
             else:
                 b = w.load([step * DEPTH, column])
             sums = tl.dot(a, b, sums, input_precision="tf32")
-        _product_ends(sums, y, row, column, m, n, q0, q1, q2, q3, ROWS, COLUMNS, END, PARTS)
+        _product_ends(sums, y, row, column, m, n, q, ROWS, COLUMNS, END, PARTS, REDUCE)
 
 
-def fused_product(x, w, by_rows, end, operands, shape, kind=None):
+def fused_product(x, w, by_rows, end, operands, shape, kind=None, reduce=None):
     """Return end(x @ w.T) for rows of w [n, k], or end(x @ w) for w [k, n]; x is [..., k].
 
-    `operands` are rows of n numbers, [..., 1], or as the result. `kind`: the result's type, if it is not that of x.
+    `operands` are rows of n numbers, [..., 1], or as the result. `kind`: the result's type, if it is not that of x. `reduce`, sum, amax, amin or
+    logsumexp: return that of each part of a row instead [..., parts], in float32.
     """
     if x.is_cuda and x.get_device() != torch.cuda.current_device():  # Triton launches on the current one, by its stream
         with torch.cuda.device(x.device):
-            return fused_product(x, w, by_rows, end, operands, shape, kind)
+            return fused_product(x, w, by_rows, end, operands, shape, kind, reduce)
     flat = x.reshape(-1, x.shape[-1])
     flat, w = (t if t.stride(1) == 1 and t.stride(0) * t.element_size() % 16 == 0 and t.data_ptr() % 16 == 0 else t.contiguous() for t in (flat, w))
     (m, k), n = flat.shape, w.shape[0 if by_rows else 1]
-    y = x.new_empty((*x.shape[:-1], n), dtype=kind)
+    rows, columns, depth, group, warps, stages, parts, together = (*shape, *(2, 1)[len(shape) - 6 :])
+    part = columns // parts
+    y = x.new_empty((*x.shape[:-1], triton.cdiv(n, part) if reduce else n), dtype=torch.float32 if reduce else kind)
     if y.numel() == 0:
         return y
-    rows, columns, depth, group, warps, stages, parts = (*shape, 2)[:7]
     operands = [q.contiguous() for q in operands]
     programs = torch.cuda.get_device_properties(x.device).multi_processor_count if x.is_cuda else 3
-    programs = min(programs, triton.cdiv(m, rows) * triton.cdiv(n, columns))
+    programs = min(programs * together, triton.cdiv(m, rows) * triton.cdiv(n, columns))
     of_w = TensorDescriptor.from_tensor(w, [columns, depth] if by_rows else [depth, columns])
-    of_y = TensorDescriptor.from_tensor(y.view(m, n), [rows, columns // parts])
+    of_y = y if reduce else TensorDescriptor.from_tensor(y.view(m, n), [rows, part])
     _launched(_fused_product, (programs,), (
-        TensorDescriptor.from_tensor(flat, [rows, depth]), of_w, of_y, *(*operands, *[flat] * 4)[:4], m, n, k, programs,
-        rows, columns, depth, group, by_rows, end, stages, parts, x.is_cuda,
+        TensorDescriptor.from_tensor(flat, [rows, depth]), of_w, of_y, *(*operands, *[flat] * 8)[:8], m, n, k, programs,
+        rows, columns, depth, group, by_rows, end, stages, parts, reduce, x.is_cuda,
     ), warps, stages)  # fmt: skip
     return y

@@ -26,7 +26,7 @@ from warpwright.domains.graph.techniques.kernels import (
     half_products,
     int8,
     launch_plan,
-    liger,
+    libraries,
     recurrent,
     scans,
     short_products,
@@ -67,7 +67,7 @@ _KERNELS: tuple[Any, ...] = (
     *recurrent.TECHNIQUES, *attention.TECHNIQUES, *view_products.TECHNIQUES, *short_products.TECHNIQUES, *fused_product.TECHNIQUES,
     *small_products.TECHNIQUES, *half_products.TECHNIQUES, *int8.TECHNIQUES, *tf32x3.TECHNIQUES, *precision.TECHNIQUES,
     *direct_convolution.TECHNIQUES, *implicit.TECHNIQUES, *half.TECHNIQUES, *windows.TECHNIQUES, *scans.TECHNIQUES, *activated.TECHNIQUES,
-    *top_k.TECHNIQUES, *liger.TECHNIQUES, *fuse.CUDA_TECHNIQUES,
+    *top_k.TECHNIQUES, *libraries.TECHNIQUES, *fuse.CUDA_TECHNIQUES,
 )  # fmt: skip
 ON_CUDA: tuple[Any, ...] = (
     *fold.TECHNIQUES, *forms.TECHNIQUES, *_KERNELS, *schedule.TECHNIQUES, *launch_plan.CUDA_TECHNIQUES, *schedule.CUDA_TECHNIQUES,

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from torch import fx
@@ -47,9 +47,10 @@ class Epilogue:
         spread = dict.fromkeys(arg for node in self.nodes[1:] for arg in node.all_input_nodes if arg not in among and arg.target in SPREAD)
         return [*spread, *self.nodes[1:]]
 
-    def text(self, name: str, places: str = "row, real", first: int = 0) -> str:
-        """Return the Triton function of this name; `places`: its parameters that say where the sums lie; `first`: the place of the first operand."""
-        pointers = [f"q{i}" for i in range(MOST_OPERANDS)]
+    def text(self, name: str, places: str = "row, real", first: int = 0, most: int = MOST_OPERANDS) -> str:
+        """Return the Triton function of this name; `places`: its parameters that say where the sums lie; `first`: the place of the first operand;
+        `most`: how many pointers it is given."""
+        pointers = [f"q{i}" for i in range(most)]
         loads = [f"p{i} = {load.format(q=f'q{i + first}')}" for i, load in enumerate(self.loads)]
         body = [*loads, *self.lines, f"return v{len(self.nodes) - 1}"]
         return "\n".join(["@triton.jit", f"def {name}(v0, {places}, {', '.join(pointers)}):", *(f"    {line}" for line in body), ""])
@@ -65,31 +66,42 @@ def of_channels(operand: fx.Node, conv: fx.Node) -> str | None:
     return f"tl.load({at}, mask=real, other=0.0)[None, :]"
 
 
-def after(start: fx.Node, load: Load = of_channels) -> Epilogue | None:
+@dataclass(frozen=True)
+class Reading:
+    """What a kernel can end with."""
+
+    load: Load = of_channels
+    calls: Mapping[Any, Text] = field(default_factory=dict)
+    """Beside those of TABLE."""
+    most: int = MOST_OPERANDS
+
+
+def after(start: fx.Node, load: Load | Reading = of_channels) -> Epilogue | None:
     """Return the most calls after a call that its kernel can end with, or None where there is none."""
+    reading = load if isinstance(load, Reading) else Reading(load)
     nodes, operands, lines = [start], list[fx.Node](), list[str]()
     best: Epilogue | None = None
     for node in list(start.graph.nodes)[list(start.graph.nodes).index(start) + 1 :]:
         if not any(arg in nodes for arg in node.all_input_nodes):
             continue
-        line = _line(node, start, nodes, operands, load)
+        line = _line(node, start, nodes, operands, reading)
         if not line:
             continue
         nodes.append(node)
         lines.append(f"v{len(nodes) - 1} = {line}")
         if [n for n in nodes if any(user not in nodes for user in n.users)] == [node]:
-            best = Epilogue(tuple(nodes), tuple(operands), tuple(load(one, start) or "" for one in operands), tuple(lines))
+            best = Epilogue(tuple(nodes), tuple(operands), tuple(reading.load(one, start) or "" for one in operands), tuple(lines))
     return best
 
 
-def _line(node: fx.Node, start: fx.Node, nodes: list[fx.Node], operands: list[fx.Node], load: Load) -> str | None:
+def _line(node: fx.Node, start: fx.Node, nodes: list[fx.Node], operands: list[fx.Node], reading: Reading) -> str | None:
     """Return the expression of a call; its operands join the others."""
-    write = TABLE.get(node.target)
+    write = TABLE.get(node.target) or reading.calls.get(node.target)
     if write is None or shape(node) != shape(start) or dtype(node) != dtype(start):
         return None
     new = list(operands)
-    names = [_name(arg, start, nodes, new, load) for arg in node.args]
-    if len(new) > MOST_OPERANDS or any(name is None for name, arg in zip(names, node.args, strict=True) if isinstance(arg, fx.Node)):
+    names = [_name(arg, start, nodes, new, reading.load) for arg in node.args]
+    if len(new) > reading.most or any(name is None for name, arg in zip(names, node.args, strict=True) if isinstance(arg, fx.Node)):
         return None
     line = write(node, [name or "" for name in names])
     if line:

@@ -1,6 +1,7 @@
 """Products of matrices that end with what follows them element by element, in one kernel on tensor cores. CUDA only.
 
     add(gelu(linear(x, W, b)), r)  ->  one kernel, whose last lines are `gelu(v + b) + r`
+    amax(silu(group_norm(linear(x, W, b), 256, v, c)), -1)  ->  the largest number of each part of a row, from one kernel (`product_ends`)
     half_product(x, W) * minimum(s, t) * maximum(s, t) + b  ->  the same, from float16 to float32: what half_products.py makes of a product
 
 The library has few such ends (a bias, a ReLU, one form of GELU); torch.compile writes what follows as a kernel of its own, which reads the product
@@ -23,9 +24,11 @@ from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import Edit, GraphIR, argument, aten, dtype, edit, is_op, is_tensor, shape, value
 from warpwright.domains.graph.kernels import FromFile
 from warpwright.domains.graph.techniques.convolutions import epilogue
-from warpwright.domains.graph.techniques.convolutions.epilogue import Epilogue
+from warpwright.domains.graph.techniques.convolutions.epilogue import Epilogue, Reading
+from warpwright.domains.graph.techniques.kernels import product_ends
 from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
 from warpwright.domains.graph.techniques.kernels.half_products import HALF_PRODUCT
+from warpwright.domains.graph.techniques.kernels.product_ends import RowReduction
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 
@@ -60,29 +63,36 @@ def block_shape(m: int, n: int, size: int) -> list[int]:
     return [128, 256, 128 // size, 8, 8, 3]
 
 
+def part_of(shape: list[int]) -> int:
+    """Return the columns of a part of a tile."""
+    return shape[1] // (shape[6] if len(shape) > 6 else 2)
+
+
 class FusedProduct(FromFile):
     """The graph's name for a generated function: the product, and the calls after it."""
 
     file = "fused_product"
 
-    def __init__(self, end: Epilogue, by_rows: bool, biased: bool, blocks: list[int], wide: bool = False) -> None:
-        """`wide`: the result is float32, of operands of 16 bits."""
-        self.biased, self.wide = biased, wide
+    def __init__(self, end: Epilogue, by_rows: bool, biased: bool, blocks: list[int], wide: bool = False, reduce: str | None = None) -> None:
+        """`wide`: the result is float32, of operands of 16 bits; `reduce`: the result is what `product_ends.of_parts` says, of parts of rows."""
+        self.biased, self.wide, self.reduce = biased, wide, reduce
         self.calls = subgraph(end.calls, (end.nodes[0], *end.operands), [end.last])
-        self.text = end.text("NAME", "row, column, m, n")
+        self.text = end.text("NAME", "row, column, m, n", most=product_ends.MOST_OPERANDS)
         self.by_rows, self.blocks = by_rows, blocks
-        self.__name__ = f"fused_product_{digest(f'{self.text}{by_rows}{blocks}{wide}')[:8]}"
+        self.__name__ = f"fused_product_{digest(f'{self.text}{by_rows}{blocks}{wide}{reduce}')[:8]}"
 
     def __call__(self, x: torch.Tensor, w: torch.Tensor, *operands: torch.Tensor) -> torch.Tensor:
         """Return what the function computes, by torch's own calls."""
         x, w = (x.float(), w.float()) if self.wide else (x, w)
         product = x @ w.mT if self.by_rows else x @ w
-        return interpret(self.calls, (product + operands[-1] if self.biased else product, *operands))[0]
+        y = interpret(self.calls, (product + operands[-1] if self.biased else product, *operands))[0]
+        return product_ends.of_parts(y, self.reduce, part_of(self.blocks)) if self.reduce else y
 
     def python_text(self) -> str:
         """Return the end of the kernel, and the function that hands it over."""
         end = f"_end_of_{self.__name__}"
-        call = f"fused_product(x, w, {self.by_rows}, {end}, operands, {self.blocks}{', torch.float32' if self.wide else ''})"
+        more = f", None, {self.reduce!r}" if self.reduce else ", torch.float32" if self.wide else ""
+        call = f"fused_product(x, w, {self.by_rows}, {end}, operands, {self.blocks}{more})"
         return f"{self.text.replace('NAME', end)}\n\ndef {self.__name__}(x, w, *operands):\n    return {call}\n"
 
 
@@ -96,6 +106,9 @@ class _Found:
     biased: bool
     """Is the last operand of the end the product's bias?"""
     end: Epilogue
+    blocks: list[int]
+    """What the kernel takes as `shape`."""
+    reduction: RowReduction | None
 
 
 def _load(operand: fx.Node, start: fx.Node) -> str | None:
@@ -129,14 +142,30 @@ def read(node: fx.Node) -> _Found | None:
         (x, w), by_rows = node.args[:2], False
     if not is_tensor(x) or not is_tensor(w) or not _covered(node, x, w):  # type: ignore[arg-type]
         return None
-    end = epilogue.after(node, _load) or Epilogue((node,), (), (), ())
+    for norms in (product_ends.NORMS, {}):
+        end = epilogue.after(node, Reading(_load, norms, product_ends.MOST_OPERANDS)) or Epilogue((node,), (), (), ())
+        reduction = product_ends.reduction_after(end.last)
+        blocks = _blocks(node, x, end, reduction)  # type: ignore[arg-type]
+        if product_ends.widest_group(end.nodes) <= part_of(blocks):
+            break
     if bias is not None:
         text = _load(bias, node)
-        if text is None or bias in end.operands or len(end.operands) == epilogue.MOST_OPERANDS:
+        if text is None or bias in end.operands or len(end.operands) == product_ends.MOST_OPERANDS:
             return None
         lines = (f"v0 = v0 + p{len(end.operands)}", *end.lines)
         end = replace(end, operands=(*end.operands, bias), loads=(*end.loads, text), lines=lines)
-    return _Found(x, w, by_rows, bias is not None, end) if len(end.nodes) > 1 else None  # type: ignore[arg-type]
+    if len(end.nodes) == 1 and reduction is None:
+        return None
+    return _Found(x, w, by_rows, bias is not None, end, blocks, reduction)  # type: ignore[arg-type]
+
+
+def _blocks(node: fx.Node, x: fx.Node, end: Epilogue, reduction: RowReduction | None) -> list[int]:
+    """Return the kernel's `shape` for a product that ends so."""
+    size = value(x).element_size()
+    blocks = block_shape(math.prod(shape(x)[:-1]), shape(node)[-1], size)
+    read = max((value(q).element_size() for q in end.operands if shape(q) == shape(node)), default=0)
+    written = 0 if reduction is not None else value(node).element_size()
+    return [*blocks, parts] if (parts := parts_of(blocks, size, written, read)) > 2 else blocks
 
 
 def _covered(node: fx.Node, x: fx.Node, w: fx.Node) -> bool:
@@ -149,7 +178,8 @@ def _covered(node: fx.Node, x: fx.Node, w: fx.Node) -> bool:
 
 @dataclass(frozen=True)
 class FusedProducts:
-    """linear(x, W, b) and what follows element by element  ->  one kernel, in bfloat16 and float16, or from float16 to float32.
+    """linear(x, W, b) and what follows element by element, norms over groups of columns of one tile, and a reduction of rows  ->  one kernel, in
+    bfloat16 and float16, or from float16 to float32; the reduction's parts are joined by a small call.
 
     Numbers stay in float32 from the sums to the last call, where the original rounds after each.
     """
@@ -181,13 +211,16 @@ def _starts(ir: GraphIR) -> list[fx.Node]:
 
 
 def _emit(e: Edit, node: fx.Node, found: _Found) -> None:
-    size = value(found.x).element_size()
-    blocks = block_shape(math.prod(shape(found.x)[:-1]), shape(node)[-1], size)
-    read = max((value(q).element_size() for q in found.end.operands if shape(q) == shape(node)), default=0)
-    if (parts := parts_of(blocks, size, value(node).element_size(), read)) > 2:
-        blocks = [*blocks, parts]
-    target = FusedProduct(found.end, found.by_rows, found.biased, blocks, dtype(node) != dtype(found.x))
-    e.replace(found.end.last, e.before(found.end.last).call(target, found.x, found.w, *found.end.operands))
+    reduction = found.reduction
+    target = FusedProduct(
+        found.end, found.by_rows, found.biased, found.blocks, dtype(node) != dtype(found.x), reduction.kind if reduction is not None else None,
+    )  # fmt: skip
+    last = reduction.node if reduction is not None else found.end.last
+    call = e.before(last).call(target, found.x, found.w, *found.end.operands)
+    if reduction is not None:
+        reduction.emit(e, call)
+    else:
+        e.replace(last, call)
 
 
 TECHNIQUES = (FusedProducts(),)

@@ -1,0 +1,180 @@
+// Float32 matrix product by plain sums, for products that take a GPU less time than a host needs to call cuBLAS: C[m, n] = sum over k of A[m, k] * B[k, n].
+//
+// A block makes a tile of C. Where tiles are few, its threads are several groups, each of which sums its share of the terms of every slice; the groups'
+// sums are added at the end. A slice's terms are summed afresh and then added (R = 4), so that a sum of k terms is one of STEP / GROUPS, of k / STEP and of
+// GROUPS in turn: it errs less than the chain of k additions that a simple kernel has.
+//
+// Ladder
+//   1. Operands through registers into one slice of shared memory, as they lie in global memory; the next slice is read while this one is multiplied.
+//   2. R = 8, for large results of few terms: no slice is read ahead, since another block of the multiprocessor multiplies or writes meanwhile.
+//
+// Parameters (macros): R: 4 | 8 results of a thread along each side; SIDE: 8 | 16 threads of a group along each side, a tile has R SIDE rows and columns;
+// GROUPS: 1 | 4 | 8 groups of threads; STEP: 16 | 64 terms a slice, a multiple of 4 GROUPS; A_TERMS, B_TERMS: whether terms are contiguous in memory (else
+// rows of A, columns of B are). `pitch`: elements from a row of A (or a term, where rows are contiguous) to the next; `quick`: 16 bytes may be read at once.
+//
+// Least work: m n k multiply-adds, of which an H200 does 33 a picosecond (132 multiprocessors, 128 each, 1.98 GHz).
+//
+// NOTES (outcomes; add below, newest last)
+
+constexpr bool AHEAD = R == 4;  // whether the next slice waits in registers; of few terms there is none
+constexpr int TILE = R * SIDE, THREADS = SIDE * SIDE * GROUPS, SHARE = STEP / GROUPS;
+static_assert(SHARE % 4 == 0 && TILE * STEP / 4 % THREADS == 0, "a group takes whole quads of terms, a thread whole quads of a slice");
+
+// One operand's slice: TILE rows (of A; or columns of B) by STEP terms, in shared memory as they lie in global memory. The pitches meet no bank twice.
+template <bool TERMS>
+struct Slice {
+    static constexpr int PITCH = TERMS ? STEP + 4 : TILE + 4, FLOATS = (TERMS ? TILE : STEP) * PITCH, TURNS = TILE * STEP / 4 / THREADS;
+    static constexpr int LINE = (TERMS ? STEP : TILE) / 4;  // quads of a line that is contiguous
+
+    // Which row of the tile is a thread's number i.
+    static __device__ __forceinline__ int row(int thread, int i) { return TERMS ? thread + SIDE * i : 4 * (thread + i / 4 * SIDE) + i % 4; }
+
+    // Read a thread's quads of the slice that begins at (top, term): as they are where all lies inside (WHOLE), else with zeros for what does not.
+    template <bool WHOLE>
+    static __device__ __forceinline__ void read(float4 (&own)[TURNS], const float* from, long long pitch, int top, int rows, int term, int terms) {
+#pragma unroll
+        for (int turn = 0; turn < TURNS; ++turn) {
+            const int quad = threadIdx.x + turn * THREADS, line = quad / LINE, along = quad % LINE * 4;
+            const int r = top + (TERMS ? line : along), t = term + (TERMS ? along : line);
+            const float* at = from + (TERMS ? r * pitch + t : t * pitch + r);
+            if (WHOLE) {
+                own[turn] = *(const float4*)at;
+            } else {
+                const auto one = [&](int e) { return r + (TERMS ? 0 : e) < rows && t + (TERMS ? e : 0) < terms ? at[e] : 0.0f; };
+                own[turn] = make_float4(one(0), one(1), one(2), one(3));
+            }
+        }
+    }
+
+    static __device__ __forceinline__ void write(float* to, const float4 (&own)[TURNS]) {
+#pragma unroll
+        for (int turn = 0; turn < TURNS; ++turn) {
+            const int quad = threadIdx.x + turn * THREADS;
+            *(float4*)(to + quad / LINE * PITCH + quad % LINE * 4) = own[turn];
+        }
+    }
+
+    // Four terms of a thread's R rows, from `term` of the slice on.
+    static __device__ __forceinline__ void take(float (&own)[R][4], const float* slice, int thread, int term) {
+#pragma unroll
+        for (int i = 0; i < R; ++i) {
+            if (TERMS) {
+                const float4 quad = *(const float4*)(slice + row(thread, i) * PITCH + term);
+                own[i][0] = quad.x, own[i][1] = quad.y, own[i][2] = quad.z, own[i][3] = quad.w;
+            } else {  // of term + i % 4, rows i / 4 * 4 to the next multiple of four
+                const float4 quad = *(const float4*)(slice + (term + i % 4) * PITCH + row(thread, i / 4 * 4));
+                const int first = i / 4 * 4;
+                own[first][i % 4] = quad.x, own[first + 1][i % 4] = quad.y, own[first + 2][i % 4] = quad.z, own[first + 3][i % 4] = quad.w;
+            }
+        }
+    }
+};
+
+typedef Slice<A_TERMS> Left;
+typedef Slice<B_TERMS> Right;
+constexpr int HELD = Left::FLOATS + Right::FLOATS, ADDED = GROUPS > 1 ? GROUPS * TILE * TILE : 0;
+
+// Form a thread's results of the tile at (top, side), of its group's share of the terms.
+template <bool WHOLE>
+__device__ __forceinline__ void form(float (&sum)[R][R], float* left, const float* a, const float* b, long long a_pitch, long long b_pitch, int top,
+                                     int side, int m, int n, int k) {
+    float* const right = left + Left::FLOATS;
+    const int group = threadIdx.x / (SIDE * SIDE), down = threadIdx.x / SIDE % SIDE, across = threadIdx.x % SIDE;
+    float4 left_own[Left::TURNS], right_own[Right::TURNS];
+#pragma unroll
+    for (int i = 0; i < R * R; ++i) sum[i / R][i % R] = 0.0f;
+    if (AHEAD) {
+        Left::template read<WHOLE>(left_own, a, a_pitch, top, m, 0, k);
+        Right::template read<WHOLE>(right_own, b, b_pitch, side, n, 0, k);
+    }
+    for (int term = 0; term < k; term += STEP) {
+        if (!AHEAD) Left::template read<WHOLE>(left_own, a, a_pitch, top, m, term, k);
+        if (!AHEAD) Right::template read<WHOLE>(right_own, b, b_pitch, side, n, term, k);
+        Left::write(left, left_own);
+        Right::write(right, right_own);
+        __syncthreads();
+        if (AHEAD && term + STEP < k) {
+            Left::template read<WHOLE>(left_own, a, a_pitch, top, m, term + STEP, k);
+            Right::template read<WHOLE>(right_own, b, b_pitch, side, n, term + STEP, k);
+        }
+        float afresh[R][R];
+        float(&part)[R][R] = R == 4 ? afresh : sum;  // eight by eight twice would not fit into the registers
+        if (R == 4) {
+#pragma unroll
+            for (int i = 0; i < R * R; ++i) part[i / R][i % R] = 0.0f;
+        }
+#pragma unroll(R == 4 ? SHARE / 4 : 1)
+        for (int at = 0; at < SHARE; at += 4) {
+            float x[R][4], y[R][4];
+            Left::take(x, left, down, group * SHARE + at);
+            Right::take(y, right, across, group * SHARE + at);
+#pragma unroll
+            for (int e = 0; e < 4; ++e) {
+#pragma unroll
+                for (int i = 0; i < R * R; ++i) part[i / R][i % R] = fmaf(x[i / R][e], y[i % R][e], part[i / R][i % R]);
+            }
+        }
+        if (R == 4) {
+#pragma unroll
+            for (int i = 0; i < R * R; ++i) sum[i / R][i % R] += part[i / R][i % R];
+        }
+        __syncthreads();
+    }
+}
+
+// Write four results of a row, as many of them as there are.
+__device__ __forceinline__ void store(float* c, float4 quad, int row, int column, int m, int n) {
+    float* const to = c + (long long)row * n + column;
+    if (row >= m) return;
+    if (n % 4 == 0 && column < n) {
+        *(float4*)to = quad;
+        return;
+    }
+    if (column < n) to[0] = quad.x;
+    if (column + 1 < n) to[1] = quad.y;
+    if (column + 2 < n) to[2] = quad.z;
+    if (column + 3 < n) to[3] = quad.w;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS)
+    plain_product(const float* a, const float* b, float* c, long long a_pitch, long long b_pitch, int m, int n, int k, int quick) {
+    __shared__ __align__(16) float storage[HELD > ADDED ? HELD : ADDED];
+    const int wide = (n + TILE - 1) / TILE, top = (int)blockIdx.x / wide * TILE, side = (int)blockIdx.x % wide * TILE;
+    const int group = threadIdx.x / (SIDE * SIDE), down = threadIdx.x / SIDE % SIDE, across = threadIdx.x % SIDE;
+    float sum[R][R];
+    if (quick && top + TILE <= m && side + TILE <= n && k % STEP == 0) {
+        form<true>(sum, storage, a, b, a_pitch, b_pitch, top, side, m, n, k);
+    } else {
+        form<false>(sum, storage, a, b, a_pitch, b_pitch, top, side, m, n, k);
+    }
+    if (GROUPS == 1) {
+#pragma unroll
+        for (int i = 0; i < R; ++i) {
+            const int row = top + Left::row(down, i);
+            if (!B_TERMS) {
+#pragma unroll
+                for (int j = 0; j < R; j += 4) {
+                    store(c, make_float4(sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]), row, side + Right::row(across, j), m, n);
+                }
+            } else {
+#pragma unroll
+                for (int j = 0; j < R; ++j) {
+                    const int column = side + Right::row(across, j);
+                    if (row < m && column < n) c[(long long)row * n + column] = sum[i][j];
+                }
+            }
+        }
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < R * R; ++i) storage[(group * TILE + Left::row(down, i / R)) * TILE + Right::row(across, i % R)] = sum[i / R][i % R];
+    __syncthreads();
+    for (int quad = threadIdx.x; quad < TILE * TILE / 4; quad += THREADS) {
+        float4 total = *(const float4*)(storage + 4 * quad);
+        for (int other = 1; other < GROUPS; ++other) {
+            const float4 more = *(const float4*)(storage + other * TILE * TILE + 4 * quad);
+            total.x += more.x, total.y += more.y, total.z += more.z, total.w += more.w;
+        }
+        store(c, total, top + 4 * quad / TILE, side + 4 * quad % TILE, m, n);
+    }
+}
