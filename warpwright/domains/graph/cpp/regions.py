@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -30,8 +31,9 @@ def weight(region: Sequence[fx.Node]) -> int:
     return sum(node.target not in VIEWS for node in region)
 
 
+@functools.lru_cache(maxsize=8)
 def whole(ir: GraphIR) -> GraphIR:
-    """Return the IR with every region as a C++ kernel, however small: for a program whose calls cost nothing."""
+    """Return the IR with every region as a C++ kernel, however small: for a program whose calls cost nothing. A search asks often."""
     e = edit(ir)
     twin = {node.name: node for node in e.graph.nodes}
     kernels: dict[str, Fused] = {}
