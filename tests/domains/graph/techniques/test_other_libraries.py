@@ -59,7 +59,7 @@ class Graph:
         self.places: list[Place] = []
 
     def tensor(self, dim: list[int], stride: list[int], data_type: Any, is_pass_by_value: bool, uid: int) -> Place:
-        assert len(dim) == len(stride)
+        assert len(dim) == len(stride) and min(stride) > 0, "cuDNN takes no tensor that is spread"
         self.places.append(Place(uid=uid, dim=dim, stride=stride, kind=data_type, of=lambda given: given[uid].float()))
         return self.places[-1]
 
@@ -336,6 +336,19 @@ def test_a_relu_that_makes_nothing_of_nan_is_not_used(asked: list[Any], monkeypa
     x, weight, bias = torch.full((1, 4, 8, 8), float("nan")), torch.randn(8, 4, 3, 3), torch.randn(8)
     with pytest.warns(UserWarning, match="does not keep NaN"):
         assert cudnn.cudnn("convolution", x, weight, bias, [1, 1], [0, 0], [1, 1], 1, "relu").isnan().all()
+
+
+def test_a_mask_that_is_spread_to_all_heads_is_given_as_it_is(asked: list[Any]) -> None:
+    q, mask = torch.randn(2, 4, 8, 16).bfloat16(), torch.randn(1, 1, 8, 8).bfloat16().expand(2, 4, 8, 8)
+    expected = F.scaled_dot_product_attention(q, q, q, mask)
+    torch.testing.assert_close(cudnn.cudnn("attention", q, q, q, mask, False, None, False), expected, atol=0.02, rtol=0.02)
+    assert asked == ["sdpa", "executed"]
+    spread = q[:, :1].expand(2, 4, 8, 16)
+    expected = F.scaled_dot_product_attention(q, spread, spread)
+    torch.testing.assert_close(cudnn.cudnn("attention", q, spread, spread, None, False, None, False), expected)
+    row = torch.randn(64).bfloat16().expand(3, 64)
+    cudnn.cudnn("rms_norm", row, (64,), torch.rand(64).bfloat16(), 1e-6)
+    assert asked == ["sdpa", "executed", "rmsnorm", "executed"]
 
 
 @pytest.mark.parametrize("library", [cudnn.cudnn, quack.quack, flashinfer.flashinfer])
