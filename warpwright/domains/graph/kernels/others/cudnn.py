@@ -196,7 +196,8 @@ def _takes_convolution(x, weight, bias, stride, padding, dilation, groups, end):
     more = () if bias is None else (bias,)
     if end and form_of(x, weight) is torch.contiguous_format and (end != "relu" or bias is None):
         return False  # with channels first cuDNN has kernels for a bias and a ReLU; its one engine for sigmoid and tanh is the slowest
-    return x.dim() in (4, 5) and groups == 1 and x.dtype in (torch.float32, *HALVES) and _is_plain(x, weight, *more)
+    wide = groups == 1 or weight.shape[1] >= 16  # of fewer channels a group cuDNN puts its plain loop first
+    return x.dim() in (4, 5) and wide and x.dtype in (torch.float32, *HALVES) and _is_plain(x, weight, *more)
 
 
 def _takes_linear(x, weight, bias, end):
