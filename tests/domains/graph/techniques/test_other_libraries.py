@@ -26,7 +26,7 @@ from torch.nn import functional as F
 from tests.domains.graph.techniques.exactness import captured
 from warpwright import targets
 from warpwright.base import Action
-from warpwright.domains.graph import libraries
+from warpwright.domains.graph import cost_model, libraries
 from warpwright.domains.graph.ir import run
 from warpwright.domains.graph.kernels.others import calls, cudnn, flashinfer, quack
 from warpwright.domains.graph.lower import Original, lower
@@ -358,6 +358,21 @@ def test_tensors_that_begin_between_vectors_are_torchs(library: Callable[..., to
         x = memory[offset : offset + 256].view(4, 64)
         torch.testing.assert_close(library("rms_norm", x, (64,), weight, 1e-6), F.rms_norm(x, (64,), weight, 1e-6))
         assert [one for one in asked if isinstance(one, str)].count("rmsnorm") == 1
+
+
+def test_what_a_library_multiplies_is_estimated_as_torchs(asked: list[Any]) -> None:
+    module = _model(HALF, "estimated_task")
+    ir = captured(module.Model(), *module.get_inputs())
+    technique = LibraryKernels(libraries.LIBRARIES["cudnn"])
+    [action] = technique.sites(ir)
+    after = technique.apply(ir, action)
+
+    def work(ir: Any, *ops: str) -> list[Any]:
+        names = [(node, getattr(node.target, "__name__", "")) for node in ir.graph.nodes]
+        return sorted(cost_model.operations_of(node) for node, name in names if name.partition(".")[0] in ops)
+
+    theirs = work(after, "cudnn_attention", "cudnn_convolution", "cudnn_linear")
+    assert theirs == work(ir, "scaled_dot_product_attention", "conv2d", "linear") and len(theirs) == 6 and all(kind for kind, _ in theirs)
 
 
 class Others(nn.Module):
