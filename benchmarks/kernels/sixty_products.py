@@ -22,13 +22,20 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.kernels.int8_product import DISTRIBUTIONS, SIXTY, Shape, draw
+from benchmarks.kernels.int8_product import DISTRIBUTIONS, Shape, draw
 from benchmarks.kernels.row_file import Case, Row, run
 from benchmarks.timing.events import batch
 from warpwright import ops
 from warpwright.templates import plain_product
 
 Call = Callable[[], object]
+SIXTY: tuple[Shape, ...] = (
+    *((s, s, s) for s in (64, 128, 192, 256, 384, 512, 640, 768, 1024, 1280, 1536, 2048, 2560, 3072, 4096, 6144, 8192)),
+    *((m, n, k) for m in (64, 128, 256, 512, 1024) for n, k in ((1024, 1024), (4096, 4096), (16384, 4096), (4096, 16384)) if (m, n) != (1024, 1024)),
+    *((m, n, k) for m, n in ((2048, 2048), (4096, 4096), (8192, 8192)) for k in (64, 128, 256, 512, 1024)),
+    (16384, 64, 1024), (16384, 128, 4096), (16384, 512, 512), (16384, 16384, 256),
+    (1000, 1000, 1000), (2047, 4095, 3001), (3000, 500, 7000), (64, 64, 16384), (1023, 1025, 1027),
+)  # fmt: skip
 BEYOND: tuple[Shape, ...] = (
     (16, 16, 16), (1, 4096, 4096), (1, 1024, 1024), (8, 1024, 4096), (32768, 32768, 32), (32768, 32768, 64), (2048, 4096, 8192), (64, 64, 4096),
 )  # fmt: skip
@@ -259,11 +266,19 @@ def summaries(rows: Sequence[Row]) -> Iterator[Row]:
                "most": ", ".join(f"{shape}: {error}" for error, shape in order[:3])}  # fmt: skip
 
 
+def short(row: Row) -> Row:
+    """Return a row of a shape as the page shows it: single calls in one column, and errors in one."""
+    names = ("prepared", "[n, k]", "[k, n]")
+    one = {"single calls": " / ".join(f"{row[f'{name}, single']:.2f}" for name in names), "least": row["least"],
+           "TFLOP/s, prepared": row["TFLOP/s, prepared"], "errors": " ".join(f"{row[f'error, {kind}']:.2f}" for kind in DISTRIBUTIONS)}  # fmt: skip
+    return {key: row[key] for key in ("table", "m x n x k", "by", "cuBLAS us", *names)} | one
+
+
 def into_page(made: Path, page: Path) -> None:
     """Put the rows of a run, and what they say together, in place of the page's rows of the same tables."""
     rows = [json.loads(line) for line in made.read_text().splitlines()]
     rows = [row for row in rows if row["table"] != "failed"]
-    rows += list(summaries(rows))
+    rows = [short(row) if row["table"].startswith("sixty") else row for row in rows] + list(summaries(rows))
     tables, file = {row["table"] for row in rows}, page / "rows.jsonl"
     kept = [line for line in file.read_text().splitlines() if json.loads(line).get("table") not in tables] if file.exists() else []
     file.write_text("".join(f"{line}\n" for line in [*kept, *map(json.dumps, rows)]))
