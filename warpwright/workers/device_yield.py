@@ -71,7 +71,36 @@ class _Holding(threading.local):
 
 
 _holding = _Holding()
-living: weakref.WeakSet[Stoppable] = weakref.WeakSet()
+class Living:
+    """The workers that are stopped, each as long as somebody else holds it.
+
+    Threads add and discard workers while others go through them, so that each goes through the workers of one moment: a WeakSet raises
+    "Set changed size during iteration" then, also for list(...), which its Python code makes one by one.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[int, weakref.ref[Stoppable]] = {}
+
+    def add(self, worker: Stoppable) -> None:
+        """Have it stopped with the others."""
+        key = id(worker)
+        self._held[key] = weakref.ref(worker, lambda _: self._held.pop(key, None))
+
+    def discard(self, worker: Stoppable) -> None:
+        """Leave it running."""
+        self._held.pop(id(worker), None)
+
+    def __contains__(self, worker: object) -> bool:
+        return id(worker) in self._held
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __iter__(self) -> Iterator[Stoppable]:
+        return iter([worker for held in list(self._held.values()) if (worker := held()) is not None])  # list of a dictionary: one step
+
+
+living = Living()
 
 
 def held() -> bool:

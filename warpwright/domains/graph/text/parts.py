@@ -10,6 +10,7 @@ shapes a call has takes it, the rest pass it on, and the first of all says why t
 
 from __future__ import annotations
 
+import ast
 import io
 import re
 import textwrap
@@ -82,8 +83,17 @@ def _maker(number: int, turn: int) -> str:
 
 
 def _function(name: str, program: GraphIR, original: Original) -> str:
-    text = program_text(program, original).strip("\n")
+    text = imports_first(program_text(program, original).strip("\n"))
     return f'def {name}(Model):\n    """Return Model with a faster forward for one kind of call."""\n{indented(text)}\n    return ModelNew\n\n'
+
+
+def imports_first(text: str) -> str:
+    """Return the text with its imports in front, each once: in a function, where it will stand, no line above an import has what that brings."""
+    found = [node for node in ast.parse(text).body if isinstance(node, ast.Import | ast.ImportFrom)]
+    lines = text.splitlines()
+    taken = {number for node in found for number in range(node.lineno - 1, node.end_lineno or node.lineno)}
+    rest = [line for number, line in enumerate(lines) if number not in taken]
+    return "\n".join([*dict.fromkeys(ast.unparse(node) for node in found), *rest])
 
 
 def indented(text: str) -> str:
