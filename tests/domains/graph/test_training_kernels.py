@@ -16,6 +16,7 @@ from warpwright.base import Action
 from warpwright.domains import graph
 from warpwright.domains.graph import derivatives
 from warpwright.domains.graph.cuda.kernel import CudaKernel
+from warpwright.domains.graph.ir.effects import is_random
 
 pytestmark = pytest.mark.compiler
 
@@ -136,6 +137,16 @@ def test_a_means_gradient_is_not_written_out(tmp_path: Path) -> None:
     kernels = [node for node in ir.graph.nodes if isinstance(node.target, CudaKernel) and "index_put" in node.target.summary]
     assert len(kernels) == 3
     assert min(sum(arg.meta["val"].numel() for arg in kernel.all_input_nodes) for kernel in kernels) < 100 * 6 * 64 / 2
+
+
+def test_attentions_gradient_draws_nothing() -> None:
+    """torch tags it as random on a GPU: as a call with an effect it came to stand in the forward, which has no gradients yet."""
+    ops, traced = torch.ops.aten, torch.fx.Graph()
+    q = traced.placeholder("q")
+    backward = traced.call_function(ops._scaled_dot_product_efficient_attention_backward.default, (q,) * 9)
+    forward = traced.call_function(ops._scaled_dot_product_efficient_attention.default, (q, q, q, None, True))
+    dropping = traced.call_function(ops._scaled_dot_product_efficient_attention.default, (q, q, q, None, True, 0.1))
+    assert [is_random(node) for node in (backward, forward, dropping)] == [False, False, True]
 
 
 def test_the_gradient_of_a_loss_is_torchs() -> None:
