@@ -31,6 +31,7 @@ from warpwright.domains.graph import cost_model, libraries
 from warpwright.domains.graph.ir import run
 from warpwright.domains.graph.kernels.others import TABLES, calls, cudnn, flashinfer, liger, quack
 from warpwright.domains.graph.lower import Original, lower
+from warpwright.domains.graph.techniques import techniques
 from warpwright.domains.graph.techniques.kernels.libraries import LibraryCall, LibraryKernels
 from warpwright.errors import NotApplicable, UsageError
 from warpwright.reports import doctor
@@ -325,6 +326,22 @@ def test_tf32_is_used_where_the_flags_permit_it(asked: list[Any], monkeypatch: p
     assert len(cudnn._PLANS) == 2 and asked[-1] == "executed", "a plan is kept"
 
 
+def test_products_in_float32_are_cudnns_where_tf32_is_permitted(asked: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    x, linear = torch.randn(4, 64), nn.Linear(64, 8)
+    ir, library = captured(linear, x), libraries.LIBRARIES["cudnn"]
+    assert not list(LibraryKernels(library).sites(ir))
+    [technique] = [one for one in techniques("cuda", tf32=True) if one.name == "cudnn_graphs"]
+    assert technique == LibraryKernels(library, tf32=True) and [node.target.call for node in technique.apply(ir, *technique.sites(ir)).graph.nodes
+                                                                if isinstance(node.target, LibraryCall)] == ["linear"]  # fmt: skip
+    with torch.no_grad():
+        expected = linear(x)
+        torch.testing.assert_close(cudnn.cudnn("linear", x, linear.weight, linear.bias, ""), expected)
+        assert not asked, "the flags forbid it when it is called"
+        with tf32_flags(True):
+            torch.testing.assert_close(cudnn.cudnn("linear", x, linear.weight, linear.bias, ""), expected)
+    assert asked == ["matmul", "add", "executed"]
+
+
 def test_what_cudnn_has_no_kernel_for_is_torchs_and_it_says_so(asked: list[Any]) -> None:
     asked.append("decline")
     x, weight = torch.randn(4, 64, dtype=torch.float16), torch.randn(8, 64, dtype=torch.float16)
@@ -401,7 +418,7 @@ def test_flashinfer_needs_a_compiler_or_its_kernels_compiled(asked: list[Any], m
     with pytest.raises(UsageError, match="the baseline 'flashinfer' needs nvcc or flashinfer_jit_cache beside flashinfer-python"):
         targets.baselines(HALF, "cuda:0", ["flashinfer"])
     ir = captured(_model(HALF, "flashinfer_without").Model(), *_model(HALF, "flashinfer_inputs").get_inputs())
-    with pytest.raises(NotApplicable, match="flashinfer-python has a kernel for, and the package"):
+    with pytest.raises(NotApplicable, match=r"flashinfer-python has a kernel for \(16-bit attention.*\), and the package"):
         LibraryKernels(libraries.LIBRARIES["flashinfer"]).apply(ir, Action("flashinfer_kernels"))
 
 
