@@ -76,7 +76,8 @@ class LibraryKernels:
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
         """Return the IR with each of them a call of the library's."""
         if action not in list(self.sites(ir)):
-            raise NotApplicable(f"expected a call that {self.library.package} has a kernel for ({self.library.takes}), and the package", f"not {action}")
+            library = self.library
+            raise NotApplicable(f"expected a call that {library.package} has a kernel for ({library.takes}), and the package", f"not {action}")
         e = edit(ir)
         for name in reversed([node.name for node in find(ir, *ROOTS) if self.read(node)]):  # what ends with a call comes after it
             node = e.node(name)
