@@ -118,6 +118,7 @@ class Graph:
 
     def execute(self, given: dict[int, torch.Tensor], workspace: torch.Tensor, handle: Any) -> None:
         assert workspace.nbytes == 16 and handle.stream == 7
+        assert not any(one.requires_grad for one in given.values()), "torch gives no memory of these to others"
         for place in self.places:
             if hasattr(place, "dim"):
                 seen = given[place.uid]
@@ -185,7 +186,12 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     monkeypatch.setattr(Graph, "log", log)
 
     def function(name: str, computed: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda *args, **kwargs: (log.append(name), computed(*args, **kwargs))[1]
+        def called(*args: Any, **kwargs: Any) -> Any:
+            log.append(name)
+            assert not any(one.requires_grad for one in args if isinstance(one, torch.Tensor)), "torch gives no memory of these to others"
+            return computed(*args, **kwargs)
+
+        return called
 
     for name, held in {"cudnn": _cudnn(), "quack": _quack(function), "flashinfer": _flashinfer(function)}.items():
         package = ModuleType(name)
