@@ -275,6 +275,26 @@ __device__ __forceinline__ int nearest(int at, float ratio, float middle, int la
 }
 __device__ __forceinline__ long long row_from_end(long long i, long long size) { return row_at(i < 0 ? i + size : i, size); }
 
+// The larger, or the smaller, of what is at a place and of v, NaN before all others as in torch. Most find a larger one there and write nothing.
+__device__ __forceinline__ void atomic_max(float* place, float v) {
+    unsigned* bits = (unsigned*)place;
+    unsigned old = __float_as_uint(*(volatile float*)place);
+    while (__uint_as_float(old) == __uint_as_float(old) && !(v <= __uint_as_float(old))) {
+        const unsigned seen = atomicCAS(bits, old, __float_as_uint(v));
+        if (seen == old) return;
+        old = seen;
+    }
+}
+__device__ __forceinline__ void atomic_min(float* place, float v) {
+    unsigned* bits = (unsigned*)place;
+    unsigned old = __float_as_uint(*(volatile float*)place);
+    while (__uint_as_float(old) == __uint_as_float(old) && !(v >= __uint_as_float(old))) {
+        const unsigned seen = atomicCAS(bits, old, __float_as_uint(v));
+        if (seen == old) return;
+        old = seen;
+    }
+}
+
 // How many elements of a pool's window at output `o` lie inside.
 __device__ __forceinline__ int inside(int o, int stride, int padding, int kernel, int size) {
     const int from = o * stride - padding, to = from + kernel;

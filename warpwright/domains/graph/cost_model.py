@@ -21,15 +21,18 @@ from torch import fx
 
 from warpwright.domains.graph import host_cost, recurrent
 from warpwright.domains.graph.cpp.calls import COPIES, VIEWS
+from warpwright.domains.graph.cpp.regions import whole
 from warpwright.domains.graph.cuda import windows
 from warpwright.domains.graph.cuda.kernel import CudaKernel
 from warpwright.domains.graph.cuda.launches import Launches
 from warpwright.domains.graph.cuda.scans import SCANS
 from warpwright.domains.graph.ir import GraphIR, argument, aten, dtype, foldable, is_op, is_tensor, placeholders, shape, value
+from warpwright.domains.graph.plan import pools
 from warpwright.domains.graph.techniques.algebra import einsum
 from warpwright.domains.graph.techniques.convolutions.convolution import Convolution
 from warpwright.domains.graph.techniques.convolutions.convolution import read as convolution_of
 from warpwright.domains.graph.techniques.convolutions.ends import Ended
+from warpwright.domains.graph.techniques.kernels import symmetric_product
 from warpwright.domains.graph.techniques.kernels.view_products import VIEW_PRODUCT, calls_of
 from warpwright.domains.graph.techniques.reduction import ADAPTIVE, read_reduction
 
@@ -92,7 +95,8 @@ FEW_TERMS = 16
 """Channels of the input up to which that is so."""
 RATES: Mapping[str, Rates] = {
     "cuda": Rates(4.2e12, 5e-6, {
-        "float32": 51e12, "tf32": 380e12, "tf32x3": 56e12, "int8_slices": 250e12, "half": 700e12, "half convolution": 500e12, "float64": 60e12,
+        "float32": 51e12, "tf32": 380e12, "tf32x3": 56e12, "int8_slices": 250e12, "half": 700e12, "half, tiles of 128": 630e12,
+        "half convolution": 500e12, "float64": 60e12,
         **CONVOLUTIONS, **ATTENTION,
     }),
     "cpu": Rates(1e11, 5e-6, {"float32": 1e12, "half": 1e12, "float64": 5e11, "complex": 2e11, "fft": 4e10}),
@@ -108,6 +112,9 @@ L1-34); and what a channel of a batch norm in training mode has one of, as a blo
 whose bytes are 3.1 (L1-33), and the norms of a UNet of 64 to 1,024 channels 0.81 for 0.37."""
 WINDOWS_READ = 4.0
 """Times that torch's pools and cuDNN's depthwise convolutions take, of reading and writing their tensors once: 2 to 9 on an H200."""
+VARIANCES_READ = 9.0
+"""The same of its variances on a CPU, which go over their elements one by one: 1.1 and 1.3 ms of a core for 188,000 and 216,000 of them (2:23 and
+2:15), where its norms take 0.07 and 0.47 with all that they do."""
 SCANS_READ = 2.2
 """The same of its running sums and products: 4.6 ms where 2.1 would do (KernelBench's level 1, 89 and 90)."""
 PLANES_READ = 3.6
@@ -118,6 +125,7 @@ SLICED_LAUNCHES = 12
 PLANNED_CALL, PLANNED_LAUNCH = 0.25, 0.32
 """Calls of a kernel from Python that a plan's call takes, and each of its launches: 1, 3 and 6 kernels took 0.6, 1.3 and 2.1 times what one from
 Python does (results/launch_plan_h200)."""
+PRODUCTS_WITH_ENDS = ("fused_product_", "gated_product_")
 FUSED_PRODUCT_LAUNCH = 2.0
 """Launches that one of `fused_product` counts as beside a product that takes longer than the host. With that and WORTH_A_STEP of the ladder it
 comes first where its result is the program's (0.72 to 0.98 of the time without it on an H200), not where a norm or a softmax reads that after it
@@ -140,9 +148,12 @@ def seconds(ir: GraphIR, target: str) -> float:
     """Return the estimate; for a program that was not captured 0. Calls that are folded count nothing."""
     rates = RATES[target]
     folded = ir.scheduled("fold_parameters") is not None
-    skipped = foldable(ir.graph) if folded else set()
-    calls = [node for node in ir.graph.nodes if node.op == "call_function" and node not in skipped]
+    skipped = {node.name for node in foldable(ir.graph)} if folded else set()
+    graph = whole(ir).graph if ir.scheduled("plan") else ir.graph  # a plan's calls are joined when it is built
+    calls = [node for node in graph.nodes if node.op == "call_function" and node.name not in skipped]
     total = sum(call_seconds(node, rates) for node in calls)
+    if ir.scheduled("plan"):
+        total -= (1 - 1 / WINDOWS_READ) * sum(bytes_of(node) for node in calls if pools.read(node) is not None) / rates.memory
     launched = sum(launches(node, rates) for node in calls)
     if ir.scheduled("cuda_graph"):
         copied = [node for node in (*placeholders(ir, "input"), *ir.results) if isinstance(node, fx.Node)]
@@ -168,11 +179,13 @@ def call_seconds(node: fx.Node, rates: Rates) -> float:
     again = 0.0
     if on_gpu:
         again = PLANES_READ * _planes(node) + (2.0 * _size(node) if _adds_bias(node) else 0.0) + SPREAD * _spread(node)
+    elif is_op(node, aten.var_mean, aten.var, aten.std):
+        again = VARIANCES_READ * _size(node.args[0])  # type: ignore[arg-type]
     if is_op(node, aten.convolution.default) and node.args[6] and max(node.args[3]) > 1:  # type: ignore[arg-type, operator, type-var]
         arithmetic /= PLANNED_TRANSPOSED
     if on_gpu and is_op(node, aten.einsum.default):
         again += 2 * TURNED * einsum.copied_bytes(node) + einsum.bytes_between(node)
-    if getattr(node.target, "__name__", "").startswith("fused_product_"):
+    if getattr(node.target, "__name__", "").startswith(PRODUCTS_WITH_ENDS):
         again += _size(node)  # no product runs beside the end of a tile, which writes it: 2:37's result of 0.5 GB cost 0.1 ms
     if getattr(node.target, "__name__", "").startswith("implicit_convolution"):
         again += bytes_of(node) + _scattered(node)
@@ -188,7 +201,7 @@ def launches(node: fx.Node, rates: Rates | None = None) -> float:
     on_gpu = rates is not None and rates.arithmetic is RATES["cuda"].arithmetic
     if getattr(node.target, "__name__", "") == "int8_linear":
         return SLICED_LAUNCHES
-    if getattr(node.target, "__name__", "").startswith("fused_product_"):
+    if getattr(node.target, "__name__", "").startswith(PRODUCTS_WITH_ENDS):
         return FUSED_PRODUCT_LAUNCH
     if node.target is VIEW_PRODUCT:
         return calls_of(node)
@@ -330,10 +343,12 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
     if node.target is VIEW_PRODUCT:
         rights: Any = node.args[2::2]
         return _KINDS.get(value(node).dtype, "float32"), 2.0 * math.prod(shape(node)) * sum(shape(b)[-2] for b in rights)
-    if name.startswith("fused_product_"):
+    if name.startswith(PRODUCTS_WITH_ENDS):
         x, w = node.args[:2]
-        columns = shape(w)[0 if node.target.by_rows else 1]  # type: ignore[arg-type, union-attr]
+        columns = shape(w)[0 if node.target.by_rows else 1] * (2 if name.startswith("gated") else 1)  # type: ignore[arg-type, union-attr]
         return _KINDS.get(value(x).dtype, "float32"), 2.0 * math.prod(shape(x)) * columns  # type: ignore[arg-type]
+    if name.startswith("symmetric_product_"):
+        return "half, tiles of 128", symmetric_product.operations(node.args[0], node)  # type: ignore[arg-type]
     if name.startswith("fft_") and is_tensor(node) and is_tensor(node.args[0]):
         return "fft", _transform(node)
     if is_op(node, aten.einsum):

@@ -163,7 +163,8 @@ class Elements(Addresses):
         if self.program.outputs[t - self.inputs][0] in self.program.sums:
             step = self.layout.vector.strides[t]
             places = [" + ".join([str(i) if step else "0", *self._gathers(t, str(i))]) for i in range(width)]
-            return [f"atomicAdd(&q{t}[{place}], y{t}[{i}]);" for i, place in enumerate(places)]
+            join = {"add": "atomicAdd", "max": "atomic_max", "min": "atomic_min"}[self.program.sums[self.program.outputs[t - self.inputs][0]].how]
+            return [f"{join}(&q{t}[{place}], y{t}[{i}]);" for i, place in enumerate(places)]
         past = self.plan.parts > 1 and v.type != MASK  # such a result must not drive what is read again out of L2
         if v.type == MASK:
             return [f"q{t}[{i}] = y{t}[{i}];" for i in range(width)]
