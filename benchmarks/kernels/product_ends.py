@@ -84,7 +84,7 @@ class Case:
     @property
     def part(self) -> slice:
         """Of the input and the result, what errors are worked out of."""
-        return slice(1) if len(self.size) == 3 else slice(64)
+        return slice(None) if "right" in self.layers else slice(1) if len(self.size) == 3 else slice(64)
 
 
 def _linear(k: int, n: int, more: str = "") -> str:
@@ -107,6 +107,8 @@ CASES: dict[str, Case] = {
         _linear(1024, 32768), "return torch.logsumexp(self.linear(x), -1)", (8192, 1024), 32768, FUSED),
     "bf16 16384 x 1024 -> 4096, gelu, mean": Case(
         _linear(1024, 4096), "return F.gelu(self.linear(x)).mean(-1)", (16384, 1024), 4096, FUSED),
+    "bf16 32 x 1024 x 1024 -> 1024, silu": Case(
+        "self.right = nn.Parameter(torch.randn(32, 1024, 1024) / 32)", "return F.silu(torch.bmm(x, self.right))", (32, 1024, 1024), 1024, FUSED),
     "bf16 8192 x 4096 -> 2 x 11008, swiglu": Case(
         _pair(4096, 11008), "return F.silu(self.gate(x)) * self.up(x)", (8192, 4096), 2 * 11008, GATED),
     "bf16 8192 x 1024 -> 2 x 2816, swiglu": Case(
@@ -224,6 +226,8 @@ def _right(case: Case, model: Any, x: torch.Tensor) -> torch.Tensor:
     """Return the product's right operand by rows, both of them where there are two."""
     if case.technique is SYMMETRIC:
         return x
+    if hasattr(model, "right"):
+        return model.right.mT  # type: ignore[no-any-return]
     return torch.cat([model.gate.weight, model.up.weight]) if hasattr(model, "gate") else model.linear.weight
 
 
