@@ -54,6 +54,8 @@ class Traits:
     """Measured never to lose, or hardly ever: a recipe is not tried without it at first."""
     tried_first: bool = False
     """The schedule that gains most where it is legal."""
+    before_rewrites: bool = False
+    """Whole programs of a CPU: wherever it gains by the estimate it is tried before the rewrites alone, which it then has in it."""
     estimated: bool = True
     """Can the space's estimate of a program with it be compared with one without?"""
     in_baselines: bool = False

@@ -108,6 +108,30 @@ def test_a_transposed_convolution_with_strides_is_cheaper_in_a_plan() -> None:
     assert cost_model.operations_of(one)[1] == cost_model.operations_of(same)[1] == 2 * 4 * 32 * 32 * 64 * 64 * 9
 
 
+class Pooled(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.max_pool2d(torch.tanh(x * 2) + 1, 2)
+
+
+def test_a_plan_is_estimated_with_its_calls_joined_and_its_pools_its_own() -> None:
+    ir = captured(Pooled(), torch.empty(4, 64, 256, 256))
+    planned = schedule.NativePlan().apply(ir, Action("plan"))
+    moved = 4 * 64 * 256 * 256 * 4.0
+    assert cost_model.seconds(planned, "cpu") == pytest.approx((2 * moved + 1.25 * moved) / cost_model.RATES["cpu"].memory, rel=0.05)
+
+
+class Spread(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.var_mean(x, (2, 3))[0]
+
+
+def test_torchs_variances_are_slow_on_a_cpu() -> None:
+    ir = captured(Spread(), torch.empty(4, 64, 256, 256))
+    read = 4 * 64 * 256 * 256 * 4.0
+    assert cost_model.seconds(ir, "cpu") > 9 * read / cost_model.RATES["cpu"].memory
+    assert cost_model.seconds(ir, "cuda") < 4 * read / cost_model.RATES["cuda"].memory
+
+
 class Block(nn.Module):
     """What a small model is made of: more views than kernels, and every kernel tiny."""
 
@@ -216,8 +240,8 @@ def test_of_two_schedules_the_longer_one_has_to_be_worth_its_step() -> None:
 class Scheduled:
     """A technique of a made-up space: an action that is legal once."""
 
-    def __init__(self, name: str, settled: bool = False) -> None:
-        self.name, self.traits = name, Traits("S", settled=settled)
+    def __init__(self, name: str, settled: bool = False, **traits: Any) -> None:
+        self.name, self.traits = name, Traits(**{"legality": "S", "settled": settled} | traits)
 
     def sites(self, ir: frozenset[str]) -> list[Action]:
         return [] if self.name in ir else [Action(self.name)]
@@ -245,6 +269,25 @@ def test_the_second_first_program_does_without_something_of_the_first() -> None:
 def test_no_first_program_lacks_a_settled_schedule_that_gains() -> None:
     moves = moves_of({"a": 0.5, "b": 0.95, "c": 0.6, "p": 1.0, "x": 0.8}, settled="bp")
     assert ladder._with_settled(moves, recipes("a", "c", "ab", "ax", "cp")) == recipes("ab", "c", "ax", "cp")  # p gains nothing by the estimate
+
+
+@pytest.mark.parametrize(("factors", "first"), [
+    ({"r": 0.9, "s": 0.9}, "rs"),  # a rewrite; and a schedule that gains a little, with it in it
+    ({"r": 0.9, "s": 0.99}, "r"),
+    ({"r": 1.5, "s": 0.9}, "s"),  # a rewrite that loses is not in it, and comes last
+])  # fmt: skip
+def test_a_schedule_of_whole_programs_comes_before_the_rewrites_alone(factors: dict[str, float], first: str) -> None:
+    techniques = (Scheduled("r", legality="E"), Scheduled("s", before_rewrites=True))
+    space = Space(frozenset[str](), techniques, _no_text, estimate=lambda ir: math.prod([1e-3, *(factors[name] for name in ir)]))  # type: ignore[arg-type]
+    assert next(ladder.search(space, Random(0), 1)) == recipes(first)
+
+
+def test_of_two_rewrites_one_that_loses_by_the_estimate_comes_last() -> None:
+    techniques = (Scheduled("e", legality="E"), Scheduled("f", legality="E", enabling=True))
+    factors = {"e": 0.9, "f": 1.5}
+    space = Space(frozenset[str](), techniques, _no_text, estimate=lambda ir: math.prod([1e-3, *(factors[name] for name in ir)]))  # type: ignore[arg-type]
+    proposer = ladder.search(space, Random(0), 2)
+    assert next(proposer) == recipes("e", "ef")
 
 
 def test_what_is_estimated_much_slower_is_no_alternative() -> None:

@@ -34,7 +34,7 @@ static void kernel_1(const float* a0, const float* a1, float* o0, float* o1, int
         const auto q0 = p0;
         const auto q1 = p1;
         const auto q2 = p2;
-        along(0, 8, [&](long k, int slot, auto n) {
+        along_row<8>([&](long k, int slot, auto n) {
             const vf v0 = load(q0 + k, n);
             const vf v1 = load(q1 + k, n);
             const vf v2 = v0 + v1;

@@ -21,11 +21,13 @@ from torch import fx
 
 from warpwright.domains.graph import host_cost, recurrent
 from warpwright.domains.graph.cpp.calls import COPIES, VIEWS
+from warpwright.domains.graph.cpp.regions import whole
 from warpwright.domains.graph.cuda import windows
 from warpwright.domains.graph.cuda.kernel import CudaKernel
 from warpwright.domains.graph.cuda.launches import Launches
 from warpwright.domains.graph.cuda.scans import SCANS
 from warpwright.domains.graph.ir import GraphIR, argument, aten, dtype, foldable, is_op, is_tensor, placeholders, shape, value
+from warpwright.domains.graph.plan import pools
 from warpwright.domains.graph.techniques.algebra import einsum
 from warpwright.domains.graph.techniques.convolutions.convolution import Convolution
 from warpwright.domains.graph.techniques.convolutions.convolution import read as convolution_of
@@ -110,6 +112,9 @@ L1-34); and what a channel of a batch norm in training mode has one of, as a blo
 whose bytes are 3.1 (L1-33), and the norms of a UNet of 64 to 1,024 channels 0.81 for 0.37."""
 WINDOWS_READ = 4.0
 """Times that torch's pools and cuDNN's depthwise convolutions take, of reading and writing their tensors once: 2 to 9 on an H200."""
+VARIANCES_READ = 9.0
+"""The same of its variances on a CPU, which go over their elements one by one: 1.1 and 1.3 ms of a core for 188,000 and 216,000 of them (2:23 and
+2:15), where its norms take 0.07 and 0.47 with all that they do."""
 SCANS_READ = 2.2
 """The same of its running sums and products: 4.6 ms where 2.1 would do (KernelBench's level 1, 89 and 90)."""
 PLANES_READ = 3.6
@@ -143,9 +148,12 @@ def seconds(ir: GraphIR, target: str) -> float:
     """Return the estimate; for a program that was not captured 0. Calls that are folded count nothing."""
     rates = RATES[target]
     folded = ir.scheduled("fold_parameters") is not None
-    skipped = foldable(ir.graph) if folded else set()
-    calls = [node for node in ir.graph.nodes if node.op == "call_function" and node not in skipped]
+    skipped = {node.name for node in foldable(ir.graph)} if folded else set()
+    graph = whole(ir).graph if ir.scheduled("plan") else ir.graph  # a plan's calls are joined when it is built
+    calls = [node for node in graph.nodes if node.op == "call_function" and node.name not in skipped]
     total = sum(call_seconds(node, rates) for node in calls)
+    if ir.scheduled("plan"):
+        total -= (1 - 1 / WINDOWS_READ) * sum(bytes_of(node) for node in calls if pools.read(node) is not None) / rates.memory
     launched = sum(launches(node, rates) for node in calls)
     if ir.scheduled("cuda_graph"):
         copied = [node for node in (*placeholders(ir, "input"), *ir.results) if isinstance(node, fx.Node)]
@@ -171,6 +179,8 @@ def call_seconds(node: fx.Node, rates: Rates) -> float:
     again = 0.0
     if on_gpu:
         again = PLANES_READ * _planes(node) + (2.0 * _size(node) if _adds_bias(node) else 0.0) + SPREAD * _spread(node)
+    elif is_op(node, aten.var_mean, aten.var, aten.std):
+        again = VARIANCES_READ * _size(node.args[0])  # type: ignore[arg-type]
     if is_op(node, aten.convolution.default) and node.args[6] and max(node.args[3]) > 1:  # type: ignore[arg-type, operator, type-var]
         arithmetic /= PLANNED_TRANSPOSED
     if on_gpu and is_op(node, aten.einsum.default):

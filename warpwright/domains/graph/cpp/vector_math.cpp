@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 #include <omp.h>
 #ifdef __linux__
 #include <sys/mman.h>
@@ -162,13 +163,28 @@ INLINE vf vsign(vf x) { return x > 0.f ? splat(1.f) : x < 0.f ? splat(-1.f) : sp
 // --- reductions ----------------------------------------------------------------------------------------------------
 // add(v, slot, n) takes a step's values into one of four accumulators, flush() ends a chunk, merge() joins two threads.
 
+// The sum of a vector's elements, in double. One after the other, three of them a row, they were most of a layer norm of rows of 16.
+INLINE double total_of(vf v) {
+#if defined(__AVX512F__)
+    const __m256 high = _mm256_castpd_ps(_mm512_extractf64x4_pd((__m512d)v, 1));
+    return _mm512_reduce_add_pd(_mm512_cvtps_pd(_mm512_castps512_ps256((__m512)v)) + _mm512_cvtps_pd(high));
+#elif defined(__AVX__)
+    const __m256d s = _mm256_cvtps_pd(_mm256_castps256_ps128((__m256)v)) + _mm256_cvtps_pd(_mm256_extractf128_ps((__m256)v, 1));
+    const __m128d t = _mm256_castpd256_pd128(s) + _mm256_extractf128_pd(s, 1);
+    return t[0] + t[1];
+#else
+    double total = 0;
+    for (int i = 0; i < W; ++i) total += v[i];
+    return total;
+#endif
+}
+
 struct Sum {
     vf a[4] = {};
     double total = 0;
     template <class N> __attribute__((always_inline)) void add(vf v, int slot, N n) { a[slot] += keep(v, splat(0.f), n); }
-    void flush() {
-        const vf s = (a[0] + a[1]) + (a[2] + a[3]);
-        for (int i = 0; i < W; ++i) total += s[i];
+    __attribute__((always_inline)) void flush() {
+        total += total_of((a[0] + a[1]) + (a[2] + a[3]));
         for (vf& x : a) x = vf{};
     }
     void merge(const Sum& other) { total += other.total; }
@@ -201,22 +217,27 @@ struct Moments {  // mean, and sum of squared differences from it: by chunks, tw
     void join(double n, double other_mean, double other_m2) {
         const double all = count + n, d = other_mean - mean;
         if (n == 0) return;
+        if (count == 0) {
+            count = n, mean = other_mean, m2 = other_m2;
+            return;
+        }
         mean += d * n / all;
         m2 += other_m2 + d * d * count * n / all;
         count = all;
     }
     void flush() {
         Sum first, second, apart;
+        const double each = 1 / (double)filled;
         over([&](vf v, int slot, auto n) { first.add(v, slot, n); });
         first.flush();
-        const vf centre = splat((float)(first.total / (double)filled));  // off by what a sum in float is: `apart` says by how much
+        const vf centre = splat((float)(first.total * each));  // off by what a sum in float is: `apart` says by how much
         over([&](vf v, int slot, auto n) {
             second.add((v - centre) * (v - centre), slot, n);
             apart.add(v - centre, slot, n);
         });
         second.flush();
         apart.flush();
-        const double shift = apart.total / (double)filled;
+        const double shift = apart.total * each;
         join((double)filled, (double)centre[0] + shift, second.total - (double)filled * shift * shift);
         filled = 0;
     }
@@ -229,6 +250,30 @@ struct Moments {  // mean, and sum of squared differences from it: by chunks, tw
     }
     void merge(const Moments& other) { join(other.count, other.mean, other.m2); }
 };
+template <long N> struct FewMoments {  // the same of a row of N, which stays in registers: each vector has a slot of its own
+    vf a[(N + W - 1) / W];
+    double mean = 0, m2 = 0;
+    template <class M> __attribute__((always_inline)) void add(vf v, int slot, M) { a[slot] = v; }
+    __attribute__((always_inline)) void flush() {
+        vf first = {}, second = {}, apart = {};
+        over([&](vf v, auto n) { first += keep(v, splat(0.f), n); });
+        const vf centre = splat((float)(total_of(first) * (1.0 / N)));
+        over([&](vf v, auto n) {
+            const vf d = keep(v - centre, splat(0.f), n);
+            second += d * d;
+            apart += d;
+        });
+        const double shift = total_of(apart) * (1.0 / N);
+        mean = (double)centre[0] + shift;
+        m2 = total_of(second) - N * shift * shift;
+    }
+    template <class F> __attribute__((always_inline)) void over(F f) {
+#pragma GCC unroll 4
+        for (int j = 0; j < N / W; ++j) f(a[j], Full{});
+        if constexpr (N % W) f(a[N / W], Part{N % W});
+    }
+};
+template <long N> using RowMoments = std::conditional_t<N <= 4 * W, FewMoments<N>, Moments>;
 
 // Moments down columns (Chan's rule): to the `seen` elements of each lane, of which `mean` and `m2` tell, join `count` more, of which the sums of the
 // differences from the pivot and of their squares are given. The mean is the next pivot.
@@ -256,6 +301,16 @@ template <class S, class F> INLINE void along(long from, long to, S step, F flus
         }
         for (; k + W <= end; k += W) step(k, 0, Full{});
         if (k < end) step(k, 1, Part{(int)(end - k)});
+        flush();
+    }
+}
+// The same over a whole row of N; each vector of a short one has a slot of its own.
+template <long N, class S, class F> INLINE void along_row(S step, F flush) {
+    if constexpr (N > 4 * W) along(0, N, step, flush);
+    else {
+#pragma GCC unroll 4
+        for (int j = 0; j < N / W; ++j) step((long)j * W, j, Full{});
+        if constexpr (N % W) step(N / W * W, N / W, Part{N % W});
         flush();
     }
 }

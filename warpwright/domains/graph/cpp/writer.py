@@ -187,8 +187,9 @@ class Writer(Phases):
         if not values:
             return []
         loops = self.layout.inner
-        lines = [f"{r.text} r{r.number};" for r in reductions]
         partial = self.shared or self.layout.order == "flat"
+        row = 0 if partial or len(loops) > 1 else loops[0].size
+        lines = [f"{f'RowMoments<{row}>' if row and r.text == 'Moments' else r.text} r{r.number};" for r in reductions]
         lines.append("{")
         opened = 1
         for d, loop in enumerate(loops[:-1]):
@@ -204,7 +205,8 @@ class Writer(Phases):
         step += [self.write(v, f"q{self.tensor(v)} + k") for v in self.results if v.phase == phase and self.of_elements(v)]
         start, end = ("from", "to") if partial and len(loops) == 1 else ("0", str(loops[-1].size))
         flush = " ".join(f"r{r.number}.flush();" for r in reductions)
-        lines += [f"along({start}, {end}, [&](long k, int slot, auto n) {{", *(f"    {line}" for line in step), f"}}, [&] {{ {flush} }});"]
+        runs = f"along_row<{row}>(" if row else f"along({start}, {end}, "
+        lines += [f"{runs}[&](long k, int slot, auto n) {{", *(f"    {line}" for line in step), f"}}, [&] {{ {flush} }});"]
         lines += ["}"] * opened
         if self.shared:
             for r in reductions:

@@ -5,7 +5,8 @@
 A block copies the part of a plane that its outputs need into shared memory, the border filled in, and each thread walks down one column of outputs:
 a row of the window is read once and joined to all outputs of the column that it belongs to. So a value comes from DRAM once and from shared memory
 once for each column of the window, where a kernel that takes each output for itself reads it once for each element of it. What bounds it is the
-copy: on an H200 pools move 0.52 to 0.84 of what a copy does, depthwise convolutions 0.59 to 0.84 (benchmarks/results/templates_h200).
+copy: on an H200 pools moved 0.52 to 0.84 of what a copy does, depthwise convolutions 0.59 to 0.84 (benchmarks/results/templates_h200), as long as
+each thread waited for one vector before it asked for the next. In float32 a block asks for its whole tile at once (`copy_ahead`).
 
 Float32 and bfloat16, contiguous. Sums are formed in float32, row by row, products by fused multiply-add, as exact as torch's order.
 """
@@ -16,6 +17,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
 from torch import fx
 
 from warpwright.domains.graph.cpp.program import FLOATS
@@ -172,7 +174,7 @@ def _tile(w: Window) -> Tile | None:
     """Return the largest tile that fits shared memory, from long columns of outputs to short ones; None where not even one row fits."""
     _, high, wide = w.out
     columns = min(128 if high > 1 else BLOCK, _power_of_two(wide))
-    repeats = max(1, min(4, -(-wide // columns))) if high == 1 else 1
+    repeats = max(1, min(8, -(-wide // columns))) if high == 1 else 1
     for rows in (8, 4, 2, 1):
         if rows > max(1, _power_of_two(high)):
             continue
@@ -215,6 +217,11 @@ class _Writer:
     name: str
     tiles: tuple[int, int]
 
+    @property
+    def ahead(self) -> bool:
+        """Are elements copied as they are, so that no thread waits for one before it asks for the next? Halves are widened on their way."""
+        return value(self.w.x).dtype == torch.float32
+
     def text(self) -> str:
         w, t = self.w, self.tile
         empty = "-INF" if w.kind == "max" else "0.f"
@@ -248,7 +255,8 @@ class _Writer:
     def _depth(self, empty: str) -> list[str]:
         """Return the loop over the window's planes: copy, wait, join."""
         w = self.w
-        inner = [*self._copied(empty), "__syncthreads();", *self._weights("k"), *self._joined()]
+        waited = [*(["copies_done();"] if self.ahead else []), "__syncthreads();"]
+        inner = [*self._copied(empty), *self._weights("k"), *waited, *self._joined()]
         if w.kernel[0] == 1 and w.sizes[0] == 1 and w.padding[0] == 0:
             return ["const int z = 0;", *(line.replace("[k]", "[0]") for line in inner)]
         return [
@@ -261,37 +269,43 @@ class _Writer:
         ]
 
     def _copied(self, empty: str) -> list[str]:
-        """Return the lines that fill shared memory: a group of neighbouring threads takes a row."""
+        """Return the lines that fill shared memory, fours of neighbours or single elements: thread after thread takes one, from row to row."""
         w, t = self.w, self.tile
         step = 4 if t.fours else 1
-        rows, lanes = t.planes * t.height, min(32, _power_of_two(t.width // step))
-        while BLOCK // lanes > rows:  # few long rows: more threads for each
-            lanes *= 2
-        source = f"(p / {w.channels} * {w.channels // w.multiplier} + p % {w.channels} / {w.multiplier})"
-        plane = math.prod(w.sizes)
+        a_row = t.width // step
+        source = f"(p / {w.channels} * {w.channels // w.multiplier} + p % {w.channels} / {w.multiplier})" if w.multiplier > 1 else "p"
+        alone = t.planes == 1
+        of_plane = [
+            f"const int p = first{'' if alone else f' + row / {t.height}'};",
+            f"const auto from = a0 + (long long){source} * {math.prod(w.sizes)} + z * {w.sizes[1] * w.sizes[2]};",
+        ]
+        inside = [f"y >= 0 && y < {w.sizes[1]} && x >= 0 && x < {w.sizes[2]}", *([] if alone else [f"p < {w.planes}"])]
         return [
+            *(of_plane if alone else []),
             "#pragma unroll 4",
-            f"for (int row = threadIdx.x / {lanes}; row < {rows}; row += {BLOCK // lanes}) {{",
-            f"    const int p = first + row / {t.height}, y = y0 * {w.stride[1]} - {w.padding[1]} + row % {t.height};",
-            f"    const bool there = p < {w.planes} && y >= 0 && y < {w.sizes[1]};",
-            f"    const auto from = a0 + (long long){source if w.multiplier > 1 else 'p'} * {plane} + (z * {w.sizes[1]} + y) * {w.sizes[2]};",
-            "#pragma unroll",
-            f"    for (int i = 0; i < {-(-t.width // (step * lanes))}; ++i) {{",
-            f"        const int at = (i * {lanes} + (int)threadIdx.x % {lanes}) * {step}, x = x0 * {w.stride[2]} - {w.padding[2] + t.shift} + at;",
-            f"        if (at < {t.width}) {{",
-            *(f"            {line}" for line in self._cells(empty)),
-            "        }",
-            "    }",
+            f"for (int n = threadIdx.x; n < {t.planes * t.height * a_row}; n += {BLOCK}) {{",
+            f"    const int row = n / {a_row}, at = n % {a_row}{f' * {step}' if step > 1 else ''};",
+            *(f"    {line}" for line in ([] if alone else of_plane)),
+            f"    const int y = y0 * {w.stride[1]} - {w.padding[1]} + row{'' if alone else f' % {t.height}'};",
+            f"    const int x = x0 * {w.stride[2]} - {w.padding[2] + t.shift} + at;",
+            f"    const bool inside = {' && '.join(inside)};",
+            *(f"    {line}" for line in self._cells(empty)),
             "}",
         ]
 
     def _cells(self, empty: str) -> list[str]:
         """Return the lines that copy one element, or four, of which all or none lie inside."""
         w, t = self.w, self.tile
-        inside, to = f"there && x >= 0 && x < {w.sizes[2]}", f"s + row * {t.width} + at"
+        step = 4 if t.fours else 1
+        to, from_ = "s + n * 4" if t.fours else "s + n", f"from + (y * {w.sizes[2]} + x)"
+        if self.ahead and w.kind != "max":
+            return [f"copy_ahead<{step}>({to}, inside ? {from_} : nullptr);"]
+        outside = [f"const float v[{step}] = {{{', '.join([empty] * step)}}};", f"store<{step}>({to}, v);"]
+        if self.ahead:
+            return ["if (inside) {", f"    copy_ahead<{step}>({to}, {from_});", "} else {", *(f"    {line}" for line in outside), "}"]
         if not t.fours:
-            return [f"*({to}) = {inside} ? number(from[x]) : {empty};"]
-        return [f"float v[4] = {{{', '.join([empty] * 4)}}};", f"if ({inside}) load<4>(v, from + x);", f"store<4>({to}, v);"]
+            return [f"*({to}) = inside ? number(*({from_})) : {empty};"]
+        return [f"float v[4] = {{{', '.join([empty] * 4)}}};", f"if (inside) load<4>(v, {from_});", f"store<4>({to}, v);"]
 
     def _weights_declared(self) -> list[str]:
         return [f"float w[{self.w.kernel[1]}][{self.w.kernel[2]}];"] if self.w.weight is not None else []

@@ -6,7 +6,8 @@
     loops.py     loops over elements: copies, indices, integers and masks; floats go to the fused kernels of `cpp`
     products.py  products and attention: loops of ours where they are small, torch's library where they are large
     convolutions.py  convolutions as sums over their taps, transposed ones by the results that read the same taps
+    pools.py     pools by whole rows
     shim.py      any other operator that the shim has, by its schema
     runtime.cpp  tensors round our memory, products, small attention: follows cpp/vector_math.cpp in every file
-    convolve.cpp those sums, in the files that have some
+    convolve.cpp, pool.cpp  those sums and pools, in the files that have some
 """

@@ -224,8 +224,9 @@ class Builder:
         return {name: (shim.PREFIX + own, parameters) for name, (own, parameters) in shim.FIXED.items() if f"{name}(" in text}
 
     def _source(self, arena: int, symbols: Mapping[str, tuple[str, str]]) -> str:
-        uses_sums = any(line.startswith("convolve(") for lines in self.steps for line in lines)
-        parts = [head(), runtime("runtime.cpp"), *([runtime("convolve.cpp")] if uses_sums else []), *self.constants]
+        text = "\n".join(line for lines in self.steps for line in lines)
+        more = [file for call, file in (("convolve(", "convolve.cpp"), ("pool<", "pool.cpp")) if call in text]
+        parts = [head(), runtime("runtime.cpp"), *map(runtime, more), *self.constants]
         parts += [f"static AOTITorchError (*{name})({parameters});" for name, (_, parameters) in symbols.items() if name not in shim.BASE]
         parts += [text.replace("@NAME", name).replace('extern "C" void', "static void") for text, name in self.kernels.items()]
         parts += [_form_text(number, *form) for form, number in self.forms.items()]

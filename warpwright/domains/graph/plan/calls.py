@@ -14,7 +14,7 @@ from torch import fx
 from warpwright.domains.graph.cpp.kernel import Kernel
 from warpwright.domains.graph.cpp.program import Unsupported
 from warpwright.domains.graph.ir import argument, aten, is_op, is_tensor, shape, value
-from warpwright.domains.graph.plan import convolutions, loops, products
+from warpwright.domains.graph.plan import convolutions, loops, pools, products
 from warpwright.domains.graph.plan.builder import Builder
 from warpwright.domains.graph.plan.memory import Place
 
@@ -162,6 +162,15 @@ def _convolution(b: Builder, node: fx.Node) -> bool:
     return True
 
 
+def _pool(b: Builder, node: fx.Node) -> bool:
+    window = pools.read(node)
+    if window is None:
+        return False
+    x = b.place(window.x)
+    x = x if x.contiguous else b.contiguous(x)
+    return _written(b, node, lambda to: pools.lines(window, to, x), x)
+
+
 def _copy(b: Builder, node: fx.Node) -> bool:
     """A call that gives the same elements in the same order: reshape, contiguous, clone, and conversions."""
     source = b.place(node.args[0])
@@ -256,6 +265,9 @@ def _elementwise(b: Builder, node: fx.Node) -> bool:
 CALLS: Mapping[Any, Callable[[Builder, fx.Node], bool]] = {
     aten.linear: _linear, aten.mm: _mm, aten.addmm: _addmm, aten.matmul: _matmul, aten.bmm: _matmul, aten.scaled_dot_product_attention: _attention,
     aten.convolution: _convolution,
+    **dict.fromkeys((
+        aten.max_pool1d, aten.max_pool2d, aten.max_pool3d, aten.avg_pool1d, aten.avg_pool2d, aten.avg_pool3d,
+    ), _pool),
     **dict.fromkeys((aten.reshape, aten.contiguous, aten.clone, aten.flatten, aten.to, aten.view, aten._unsafe_view, aten._to_copy), _copy),
     aten.cat: _cat, aten.concat: _cat, aten.stack: _cat, aten.embedding: _embedding, aten.index: _index, aten.index_select: _index_select,
     aten.gather: _gather, aten.where: _where, aten.masked_fill: _where, aten.pad: _pad, aten.constant_pad_nd: _pad,

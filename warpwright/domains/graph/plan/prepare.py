@@ -11,6 +11,7 @@ from torch import fx
 
 from warpwright.domains.graph.cpp import losses, two_level
 from warpwright.domains.graph.ir import Edit, GraphIR, argument, aten, dtype, edit, is_tensor, shape, value, written
+from warpwright.domains.graph.plan import pools
 
 Writer = Callable[[Edit, fx.Node], fx.Node | None]
 """Inserts what stands for a call and returns it; None where the call stays."""
@@ -81,7 +82,11 @@ def _batch_norm(e: Edit, node: fx.Node) -> fx.Node | None:
 
 
 def _pooled(name: str) -> Writer:
+    """A pool that the runtime does not have, as the operator that the shim has."""
+
     def write(e: Edit, node: fx.Node) -> fx.Node | None:
+        if pools.read(node) is not None:
+            return None
         return e.before(node).item(e.before(node).call(getattr(aten, name).default, *node.args, **node.kwargs), 0)
 
     return write

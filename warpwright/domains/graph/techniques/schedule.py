@@ -105,7 +105,7 @@ class NativePlan:
     """
 
     name: str = "plan"
-    traits: ClassVar[Traits] = Traits("S", tried_first=True)
+    traits: ClassVar[Traits] = Traits("S", tried_first=True, before_rewrites=True)
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield the action where there is a plan that means the same as the calls."""

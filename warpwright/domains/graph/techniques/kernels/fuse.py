@@ -37,7 +37,7 @@ class FuseCpp:
     """
 
     name: str = "fuse_cpp"
-    traits: ClassVar[Traits] = Traits("S")
+    traits: ClassVar[Traits] = Traits("S", before_rewrites=True)
     least: tuple[int, ...] = (1, 2)
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
