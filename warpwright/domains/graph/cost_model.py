@@ -27,6 +27,7 @@ from warpwright.domains.graph.cuda.kernel import CudaKernel
 from warpwright.domains.graph.cuda.launches import Launches
 from warpwright.domains.graph.cuda.scans import SCANS
 from warpwright.domains.graph.ir import GraphIR, argument, aten, dtype, foldable, is_op, is_tensor, placeholders, shape, value
+from warpwright.domains.graph.libraries import LIBRARIES
 from warpwright.domains.graph.plan import pools
 from warpwright.domains.graph.techniques.algebra import einsum
 from warpwright.domains.graph.techniques.convolutions.convolution import Convolution
@@ -353,7 +354,7 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
         return "fft", _transform(node)
     if is_op(node, aten.einsum):
         return _KINDS.get(value(node).dtype, "float32"), 2.0 * einsum.operations(node)
-    attention = _attention(node)
+    attention = _attention(node) or _of_another_library(node)
     if attention is not None:
         return attention
     if name == "activated_convolution":
@@ -407,6 +408,25 @@ def _attention(node: fx.Node) -> tuple[str, float] | None:
     wide, part = ours and kind == "float32" and max(sizes) > 128, _is_in_part(node, ours)
     kind += ", wide" if wide else ", part" if part and kind != "tf32" else ""
     return f"{'flash' if ours else 'library'} {kind}", 2.0 * math.prod(shape(q)[:-1]) * keys * sum(sizes)  # type: ignore[arg-type]
+
+
+def _of_another_library(node: fx.Node) -> tuple[str, float] | None:
+    """Return the same of a product, a convolution or an attention that another library makes: at the rates of torch's calls, until it is timed."""
+    library, _, call = getattr(node.target, "__name__", "").partition("_")
+    if library not in LIBRARIES or call not in ("attention", "convolution", "linear"):
+        return None
+    args: Any = node.args
+    if call == "convolution":
+        x, weight, bias, stride, padding, dilation, groups, _ = args
+        found = Convolution(node, x, weight, bias, False, tuple(stride), tuple(padding), (), tuple(dilation), groups)
+        return _kind(found), float(found.flops)
+    x, weight = args[:2]
+    kind = _KINDS.get(dtype(x), "float32")
+    if call == "attention":
+        keys, masked = float(shape(weight)[-2]) * (0.5 if args[4] else 1.0), args[3] is not None
+        pairs = math.prod(shape(x)[:-1]) * keys * (shape(x)[-1] + shape(node)[-1])
+        return f"library {kind}{', part' if masked else ''}", 2.0 * pairs
+    return kind, 2.0 * math.prod(shape(node)) * shape(weight)[1]
 
 
 def _spread(node: fx.Node) -> float:

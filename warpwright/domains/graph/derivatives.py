@@ -58,7 +58,7 @@ def nll_loss_backward(
 
 def embedding_dense_backward(grad: torch.Tensor, indices: torch.Tensor, rows: int, padding: int, by_frequency: bool) -> Any:
     """Return the table's gradient: rows of `grad` added where the indices say, as torch.compile has it; those of the padding are left out."""
-    if by_frequency or grad.dtype != torch.float32 or not indices.dim():
+    if by_frequency or not grad.is_floating_point() or not indices.dim():
         return NotImplemented
     added = torch.where((indices != padding).unsqueeze(-1), grad, 0.0) if padding >= 0 else grad
     return torch.zeros((rows, grad.shape[-1]), dtype=grad.dtype, device=grad.device).index_put((indices,), added, accumulate=True)

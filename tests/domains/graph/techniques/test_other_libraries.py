@@ -26,7 +26,7 @@ from torch.nn import functional as F
 from tests.domains.graph.techniques.exactness import captured
 from warpwright import targets
 from warpwright.base import Action
-from warpwright.domains.graph import libraries
+from warpwright.domains.graph import cost_model, libraries
 from warpwright.domains.graph.ir import run
 from warpwright.domains.graph.kernels.others import calls, cudnn, flashinfer, quack
 from warpwright.domains.graph.lower import Original, lower
@@ -59,7 +59,7 @@ class Graph:
         self.places: list[Place] = []
 
     def tensor(self, dim: list[int], stride: list[int], data_type: Any, is_pass_by_value: bool, uid: int) -> Place:
-        assert len(dim) == len(stride)
+        assert len(dim) == len(stride) and min(stride) > 0, "cuDNN takes no tensor that is spread"
         self.places.append(Place(uid=uid, dim=dim, stride=stride, kind=data_type, of=lambda given: given[uid].float()))
         return self.places[-1]
 
@@ -338,6 +338,19 @@ def test_a_relu_that_makes_nothing_of_nan_is_not_used(asked: list[Any], monkeypa
         assert cudnn.cudnn("convolution", x, weight, bias, [1, 1], [0, 0], [1, 1], 1, "relu").isnan().all()
 
 
+def test_a_mask_that_is_spread_to_all_heads_is_given_as_it_is(asked: list[Any]) -> None:
+    q, mask = torch.randn(2, 4, 8, 16).bfloat16(), torch.randn(1, 1, 8, 8).bfloat16().expand(2, 4, 8, 8)
+    expected = F.scaled_dot_product_attention(q, q, q, mask)
+    torch.testing.assert_close(cudnn.cudnn("attention", q, q, q, mask, False, None, False), expected, atol=0.02, rtol=0.02)
+    assert asked == ["sdpa", "executed"]
+    spread = q[:, :1].expand(2, 4, 8, 16)
+    expected = F.scaled_dot_product_attention(q, spread, spread)
+    torch.testing.assert_close(cudnn.cudnn("attention", q, spread, spread, None, False, None, False), expected)
+    row = torch.randn(64).bfloat16().expand(3, 64)
+    cudnn.cudnn("rms_norm", row, (64,), torch.rand(64).bfloat16(), 1e-6)
+    assert asked == ["sdpa", "executed", "rmsnorm", "executed"]
+
+
 @pytest.mark.parametrize("library", [cudnn.cudnn, quack.quack, flashinfer.flashinfer])
 def test_tensors_that_begin_between_vectors_are_torchs(library: Callable[..., torch.Tensor], asked: list[Any]) -> None:
     memory, weight = torch.randn(4 * 64 + 1).bfloat16(), torch.rand(64).bfloat16()
@@ -345,6 +358,21 @@ def test_tensors_that_begin_between_vectors_are_torchs(library: Callable[..., to
         x = memory[offset : offset + 256].view(4, 64)
         torch.testing.assert_close(library("rms_norm", x, (64,), weight, 1e-6), F.rms_norm(x, (64,), weight, 1e-6))
         assert [one for one in asked if isinstance(one, str)].count("rmsnorm") == 1
+
+
+def test_what_a_library_multiplies_is_estimated_as_torchs(asked: list[Any]) -> None:
+    module = _model(HALF, "estimated_task")
+    ir = captured(module.Model(), *module.get_inputs())
+    technique = LibraryKernels(libraries.LIBRARIES["cudnn"])
+    [action] = technique.sites(ir)
+    after = technique.apply(ir, action)
+
+    def work(ir: Any, *ops: str) -> list[Any]:
+        names = [(node, getattr(node.target, "__name__", "")) for node in ir.graph.nodes]
+        return sorted(cost_model.operations_of(node) for node, name in names if name.partition(".")[0] in ops)
+
+    theirs = work(after, "cudnn_attention", "cudnn_convolution", "cudnn_linear")
+    assert theirs == work(ir, "scaled_dot_product_attention", "conv2d", "linear") and len(theirs) == 6 and all(kind for kind, _ in theirs)
 
 
 class Others(nn.Module):
@@ -383,7 +411,7 @@ def test_cudnn_compiles_every_graph_for_an_h200() -> None:
     rows = [json.loads(line) for line in said.stdout.splitlines()]
     assert len(rows) > 60 and [row for row in rows if "engine" not in row] == []
     engines = {(row["case"], row["TF32"]): row["engine"].partition("_")[0] for row in rows}
-    convolutions = {name for name, tf32 in engines if not tf32 and name.startswith("convolution")}
+    convolutions = {name for name, tf32 in engines if not tf32 and name.startswith("convolution") and "groups" not in name}
     assert len(convolutions) >= 10 and all(engines[name, True] != engines[name, False] for name in convolutions), "strict ones are on no tensor core"
 
 

@@ -409,7 +409,7 @@ class _Writer(Elements):
         step = shape.group * shape.vector
         guard = [] if self.all_live else ["live"]
         if shape.items:
-            tests = " && ".join([*guard, *self._within()])
+            tests = " && ".join([*guard, *([] if self.whole else [f"k < {shape.length}"])])
             lines = ["#pragma unroll", f"for (int i = 0; i < {shape.items}; ++i) {{"]
             first = f"part * {shape.items * shape.group} + " if shape.together else ""
             lines.append(f"    const {kind} k = ({first}i * {shape.group} + member) * {shape.vector};")
@@ -419,16 +419,6 @@ class _Writer(Elements):
         end = f"{shape.length}" if parts == 1 else f"{start} + {share} < {shape.length} ? {start} + {share} : {shape.length}"
         lines = [f"const {kind} stop{phase} = {'!live ? 0 : ' if guard else ''}{end};"]
         return [*lines, f"#pragma unroll {4 * shape.unroll}", f"for ({kind} k = {start} + member * {shape.vector}; k < stop{phase}; k += {step}) {{"]
-
-    def _within(self) -> list[str]:
-        """Return the test of a thread's vector `i`, where there is one that ends behind its row. A test takes one of the seven predicates from a load
-        until its value is used: of 43 loads of an L1 norm of 65,535 elements six were on their way at once."""
-        shape = self.plan
-        before = (shape.parts - 1) * shape.items * shape.group if shape.together else 0
-        inside = (shape.length // shape.vector - before) // shape.group
-        if self.whole or inside >= shape.items:
-            return []
-        return [f"(i < {inside} || k < {shape.length})" if inside > 0 else f"k < {shape.length}"]
 
     def _row_results(self, test: str) -> list[str]:
         rows = [v for v in self.results if not self.of_elements(v)]

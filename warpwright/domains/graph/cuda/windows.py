@@ -22,7 +22,7 @@ from torch import fx
 
 from warpwright.domains.graph.cpp.program import FLOATS
 from warpwright.domains.graph.cuda.generate import Generated, Launch
-from warpwright.domains.graph.cuda.plan import TYPES
+from warpwright.domains.graph.cuda.plan import MULTIPROCESSORS, TYPES
 from warpwright.domains.graph.ir import argument, aten, is_op, is_tensor, shape, value
 
 MAX_POOLS = (aten.max_pool1d.default, aten.max_pool2d.default, aten.max_pool3d.default)
@@ -168,6 +168,9 @@ class Tile:
 
 
 BLOCK = 256
+MOST_ROWS, MANY_BLOCKS = 16, 8 * MULTIPROCESSORS
+"""Rows of outputs that a thread walks down, and how many blocks there have to be for it: of twice as many rows half as many lie between two tiles and
+are read twice, and a window of 4 x 4 takes 29 instructions an output in place of 45."""
 
 
 def _tile(w: Window) -> Tile | None:
@@ -175,7 +178,7 @@ def _tile(w: Window) -> Tile | None:
     _, high, wide = w.out
     columns = min(128 if high > 1 else BLOCK, _power_of_two(wide))
     repeats = max(1, min(8, -(-wide // columns))) if high == 1 else 1
-    for rows in (8, 4, 2, 1):
+    for rows in (MOST_ROWS, 8, 4, 2, 1):
         if rows > max(1, _power_of_two(high)):
             continue
         groups = min(BLOCK // columns, _power_of_two(-(-high // rows)))
@@ -184,9 +187,15 @@ def _tile(w: Window) -> Tile | None:
             fours = w.sizes[2] % 4 == 0 and repeats * columns * w.stride[2] % 4 == 0
             shift = -w.padding[2] % 4 if fours else 0
             width = -(-(shift + width) // 4) * 4 if fours else width
-            if planes * height * width <= SHARED_FLOATS:
-                return Tile(planes, groups, rows, repeats, columns, height, width, shift, fours)
+            tile = Tile(planes, groups, rows, repeats, columns, height, width, shift, fours)
+            if planes * height * width <= SHARED_FLOATS and (rows < MOST_ROWS or _blocks(w, tile) >= MANY_BLOCKS):
+                return tile
     return None
+
+
+def _blocks(w: Window, tile: Tile) -> int:
+    """Return how many blocks compute a result."""
+    return -(-w.out[1] // tile.high) * -(-w.out[2] // tile.wide) * w.out[0] * -(-w.planes // tile.planes)
 
 
 def _span(outputs: int, w: Window, axis: int) -> int:
@@ -206,8 +215,7 @@ def generate(w: Window, name: str) -> Generated:
     tile = _tile(w)
     assert tile is not None, "read() gives none that does not fit"
     tiles = (-(-w.out[1] // tile.high), -(-w.out[2] // tile.wide))
-    grid = tiles[0] * tiles[1] * w.out[0] * -(-w.planes // tile.planes)
-    return Generated(_Writer(w, tile, name, tiles).text(), Launch(name, grid, BLOCK), vector=4 if tile.fours else 1)
+    return Generated(_Writer(w, tile, name, tiles).text(), Launch(name, _blocks(w, tile), BLOCK), vector=4 if tile.fours else 1)
 
 
 @dataclass(frozen=True)
@@ -256,9 +264,9 @@ class _Writer:
         """Return the loop over the window's planes: copy, wait, join."""
         w = self.w
         waited = [*(["copies_done();"] if self.ahead else []), "__syncthreads();"]
-        inner = [*self._copied(empty), *self._weights("k"), *waited, *self._joined()]
+        inner = [*self._copied(empty), *self._weights_shared("k"), *waited, *self._weights(), *self._joined()]
         if w.kernel[0] == 1 and w.sizes[0] == 1 and w.padding[0] == 0:
-            return ["const int z = 0;", *(line.replace("[k]", "[0]") for line in inner)]
+            return ["const int z = 0;", *inner]
         return [
             f"for (int k = 0; k < {w.kernel[0]}; ++k) {{",
             f"    const int z = z0 * {w.stride[0]} - {w.padding[0]} + k * {w.dilation[0]};",
@@ -308,16 +316,43 @@ class _Writer:
         return [f"float v[4] = {{{', '.join([empty] * 4)}}};", f"if (inside) load<4>(v, {from_});", f"store<4>({to}, v);"]
 
     def _weights_declared(self) -> list[str]:
-        return [f"float w[{self.w.kernel[1]}][{self.w.kernel[2]}];"] if self.w.weight is not None else []
+        if self.w.weight is None:
+            return []
+        room = f"__shared__ alignas(16) float taps[{self.tile.planes * self._room}];"
+        return [room, f"float w[{self.w.kernel[1]}][{self.w.kernel[2]}];"]
 
-    def _weights(self, plane: str) -> list[str]:
+    @property
+    def _room(self) -> int:
+        """Floats of shared memory for the weights of one plane of a window: fours, each read at once."""
+        return -(-self.w.kernel[1] * self.w.kernel[2] // 4) * 4
+
+    def _weights_shared(self, plane: str) -> list[str]:
+        """Return the lines that put weights into shared memory. A thread that reads its 21 from global memory reads 2.6 for each of its outputs."""
         w = self.w
         if w.weight is None:
             return []
-        taps = w.kernel[1] * w.kernel[2]
-        at = f"(plane < {w.planes} ? plane % {w.channels} : 0) * {w.taps}"
-        at += "" if w.kernel[0] == 1 else f" + {plane} * {taps}"
-        return ["#pragma unroll", f"for (int i = 0; i < {taps}; ++i) w[i / {w.kernel[2]}][i % {w.kernel[2]}] = number(a1[{at} + i]);"]
+        taps, row = w.kernel[1] * w.kernel[2], "" if w.kernel[0] == 1 else f" + {plane} * {w.kernel[1] * w.kernel[2]}"
+        weight = f"number(a1[(first + n / {taps}) % {w.channels} * {w.taps}{row} + n % {taps}])"
+        return [
+            f"for (int n = threadIdx.x; n < {self.tile.planes * taps}; n += {BLOCK})",
+            f"    taps[n / {taps} * {self._room} + n % {taps}] = first + n / {taps} < {w.planes} ? {weight} : 0.f;",
+        ]
+
+    def _weights(self) -> list[str]:
+        """Return the lines by which a thread has its plane's weights in registers."""
+        w = self.w
+        if w.weight is None:
+            return []
+        taps, wide = w.kernel[1] * w.kernel[2], w.kernel[2]
+        return [
+            "#pragma unroll",
+            f"for (int i = 0; i < {taps}; i += 4) {{",
+            "    float four[4];",
+            f"    load<4>(four, taps + (live ? own : 0) * {self._room} + i);",
+            "#pragma unroll",
+            f"    for (int e = 0; e < 4; ++e) if (i + e < {taps}) w[(i + e) / {wide}][(i + e) % {wide}] = four[e];",
+            "}",
+        ]
 
     def _joined(self) -> list[str]:
         """Return the walk down a column: each row of input is joined to the outputs whose windows hold it."""
