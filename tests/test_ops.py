@@ -103,6 +103,32 @@ def test_what_a_small_product_asks_before_it_is_torchs_is_little() -> None:
     assert calls[:-1] == ["matmul_fp32", "isinstance", "_get_cublas_allow_tf32", "mm"]
 
 
+class OnGpu(torch.Tensor):
+    """A tensor without values that says it is on a GPU."""
+
+    is_cuda = True  # type: ignore[assignment]
+
+
+def test_slices_are_weighed_once_for_such_matrices(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, ...]] = []
+
+    def worthwhile(a: torch.Tensor, b: torch.Tensor, prepared: bool) -> bool:
+        asked.append((*a.shape, *b.stride(), int(prepared)))
+        return prepared
+
+    monkeypatch.setattr(ops, "_SLICED", {})
+    monkeypatch.setattr(ops, "MOST_WAYS", 4)
+    monkeypatch.setattr(ops, "_on_hopper", lambda x: True)
+    monkeypatch.setattr(ops, "worthwhile", worthwhile)
+    a, b = (torch.empty(size, device="meta").as_subclass(OnGpu) for size in ((64, 4096), (4096, 512)))
+    for right in (b, b.mT.contiguous().mT):
+        assert [ops._by_slices(a, right, prepared) for prepared in (True, False, True, False)] == [True, False] * 2
+    assert asked == [(64, 4096, *stride, prepared) for stride in ((512, 1), (1, 4096)) for prepared in (1, 0)]
+    assert ops._by_slices(a[1:], b, True) and len(ops._SLICED) == 1  # the fifth
+    with pytest.raises(UsageError):
+        ops._by_slices(a, b[1:], True)
+
+
 @pytest.fixture
 def hopper(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The CPU in a Hopper GPU's place, for what `ops._launch` decides."""

@@ -73,6 +73,8 @@ _Ways = dict[tuple[object, ...], "plain_product.Launch | None"]
 _WAYS: dict[tuple[object, ...], _Ways | None] = {}
 """By the shapes of two matrices on a GPU: None where their product is torch's; else what to launch, by all else that this follows from."""
 _UNKNOWN: Any = object()
+_SLICED: dict[tuple[object, ...], bool] = {}
+"""Of larger ones, by all that it follows from: whether slices make their product."""
 MOST_WAYS = 4096
 """Kept, of shapes and of each shape; then they are forgotten."""
 
@@ -135,28 +137,37 @@ def matmul_fp32(a: torch.Tensor, b: torch.Tensor | Prepared) -> torch.Tensor:
     where slices are wanted and NVIDIA's run-time compiler is missing.
     """
     right = b.source if isinstance(b, Prepared) else b  # all on the way to a small product is as cheap as it can be: torch takes 12 us for one
+    sliced = False
     try:
         most = a.nbytes * right.nbytes
         if most <= MOST_PLAIN and a.is_cuda and not torch.compiler.is_compiling():
             launch = _launch(a, right)
             if launch is not None:
                 return launch(a, right)
-        if (
-            (most <= NEVER_SLICED or most <= 16 * SMALL * right.shape[0])
-            and a.layout is right.layout is torch.strided
-            and a.is_meta is right.is_meta
-            and not torch._C._get_cublas_allow_tf32()
-        ):
+        sliced = most > NEVER_SLICED and most > 16 * SMALL * right.shape[0] and a.is_cuda and _by_slices(a, right, right is not b)
+        if not sliced and a.layout is right.layout is torch.strided and a.is_meta is right.is_meta and not torch._C._get_cublas_allow_tf32():
             made = torch.mm(a, right)
             if made.dtype is torch.float32 and not made.requires_grad:  # as its operands are
                 return made
     except (RuntimeError, AttributeError):  # what is no such product, which the checks below put into words; or no memory, as there
         pass
     _check_both(a, right)
-    if not _on_hopper(a) or not worthwhile(a, right, isinstance(b, Prepared)):
+    if not sliced:
         return _plain(a, right)
     with torch.cuda.device(a.device):
         return _sliced(a.detach(), b)
+
+
+def _by_slices(a: torch.Tensor, b: torch.Tensor, prepared: bool) -> bool:
+    """Say whether slices make the product of two matrices on a GPU; decided once for such matrices."""
+    key = (a.shape, b.shape, a.stride(), b.stride(), a.get_device(), b.get_device(), a.dtype, b.dtype, prepared)
+    found = _SLICED.get(key)
+    if found is None:
+        _check_both(a, b)
+        if len(_SLICED) >= MOST_WAYS:
+            _SLICED.clear()
+        found = _SLICED[key] = _on_hopper(a) and worthwhile(a, b, prepared)
+    return found
 
 
 def _launch(a: torch.Tensor, b: torch.Tensor) -> plain_product.Launch | None:

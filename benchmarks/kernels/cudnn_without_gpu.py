@@ -63,10 +63,12 @@ def _tensor(*sizes: int, kind: torch.dtype = F32) -> torch.Tensor:
     return torch.empty(*sizes, dtype=kind, device="meta")
 
 
-def _convolution(kind: torch.dtype, end: str, last: bool = False, channels: int = 64, size: int = 56, kernel: int = 3, bias: bool = True) -> Call:
-    x, weight = _tensor(16, channels, size, size, kind=kind), _tensor(128, channels, kernel, kernel, kind=kind)
+def _convolution(
+    kind: torch.dtype, end: str, last: bool = False, channels: int = 64, size: int = 56, kernel: int = 3, bias: bool = True, groups: int = 1
+) -> Call:  # fmt: skip
+    x, weight = _tensor(16, channels, size, size, kind=kind), _tensor(128, channels // groups, kernel, kernel, kind=kind)
     x = x.contiguous(memory_format=torch.channels_last) if last else x
-    return "convolution", (x, weight, _tensor(128, kind=kind) if bias else None, [1, 1], [kernel // 2] * 2, [1, 1], 1, end)
+    return "convolution", (x, weight, _tensor(128, kind=kind) if bias else None, [1, 1], [kernel // 2] * 2, [1, 1], groups, end)
 
 
 def _attention(heads: int, shared: int, length: int, size: int, causal: bool = False, queries: int = 0, mask: tuple[int, ...] = ()) -> Call:
@@ -91,6 +93,7 @@ def _cases() -> dict[str, Call]:
     return found | {
         "convolution, 1 x 1": _convolution(F32, "relu", kernel=1), "convolution, odd sizes": _convolution(BF16, "relu", channels=3, size=31),
         "convolution, no bias": _convolution(BF16, "", bias=False),
+        "convolution, two groups": _convolution(F32, "relu", groups=2), "convolution, two groups, 16 bits": _convolution(BF16, "relu", groups=2),
         "product, odd sizes": ("linear", (odd, _tensor(1001, 1023, kind=BF16), row, "relu")),
         "product, no bias": ("linear", (_tensor(512, 1024, kind=HALF), _tensor(1024, 1024, kind=HALF), None, "gelu")),
         "layer norm of 1023": _norm("layer_norm", F32, 100, 1023), "attention": _attention(16, 16, 2048, 128),

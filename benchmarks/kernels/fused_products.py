@@ -42,8 +42,7 @@ def end_relu(v0, row, column, m, n, q0, q1, q2, q3, q4, q5, q6, q7):
 
 @triton.jit
 def end_gelu(v0, row, column, m, n, q0, q1, q2, q3, q4, q5, q6, q7):
-    x = _bias(v0, row, column, n, q0)
-    return 0.5 * x * (1.0 + tl.erf(x * 0.7071067811865476))
+    return _gelu(_bias(v0, row, column, n, q0))
 
 
 @triton.jit

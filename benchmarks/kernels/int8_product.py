@@ -1,6 +1,6 @@
 """The float32 product from INT8 slices against cuBLAS: bit-exactness, errors against float64, and times, on one H200.
 
-    python -m benchmarks.kernels.int8_product OUT [--seconds 300] [--parts baselines,variants,errors,shapes]
+    python -m benchmarks.kernels.int8_product OUT [--seconds 300] [--parts baselines,variants,errors]
 
 Each variant runs in a process of its own with a time limit, so that a hang or an illegal instruction costs one variant. Rows go to OUT/rows.jsonl;
 a short table is printed last. Times are medians of batches back to back, by CUDA events, after warm-up.
@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import concurrent.futures
 import json
-import operator
 import subprocess
 import sys
 import time
@@ -23,7 +22,6 @@ from typing import Any
 import torch
 
 from benchmarks.timing.events import batch
-from warpwright import ops
 from warpwright.templates import driver, int8_product, int8_reference
 from warpwright.templates.int8_product import SlicedMatrix, Tiles
 from warpwright.templates.sources import text
@@ -43,20 +41,6 @@ VARIANTS: dict[str, Tiles] = {
 CHECKED: tuple[Shape, ...] = ((128, 128, 128), (256, 384, 512), (200, 301, 1000), (130, 70, 36), (1, 3, 129), (640, 1152, 4096))
 TIMED: tuple[Shape, ...] = ((4096, 4096, 4096), (8192, 8192, 8192), (1024, 8192, 8192), (2048, 8192, 4096), (128, 16384, 16384), (1024, 1024, 1024))
 DISTRIBUTIONS = ("normal", "uniform", "offset", "spikes", "exp2", "exp4")
-SIXTY: tuple[Shape, ...] = (
-    *((s, s, s) for s in (64, 128, 192, 256, 384, 512, 640, 768, 1024, 1280, 1536, 2048, 2560, 3072, 4096, 6144, 8192)),
-    *((m, n, k) for m in (64, 128, 256, 512, 1024) for n, k in ((1024, 1024), (4096, 4096), (16384, 4096), (4096, 16384)) if (m, n) != (1024, 1024)),
-    *((m, n, k) for m, n in ((2048, 2048), (4096, 4096), (8192, 8192)) for k in (64, 128, 256, 512, 1024)),
-    (16384, 64, 1024), (16384, 128, 4096), (16384, 512, 512), (16384, 16384, 256),
-    (1000, 1000, 1000), (2047, 4095, 3001), (3000, 500, 7000), (64, 64, 16384), (1023, 1025, 1027),
-)  # fmt: skip
-
-SMALL: tuple[Shape, ...] = (
-    *((s, s, s) for s in (64, 128, 192, 256, 384, 512, 640, 768, 1024, 1152, 1280)), (64, 1024, 1024), (128, 1024, 1024), (256, 1024, 1024),
-    (2048, 2048, 64), (64, 64, 16384), (1000, 1000, 1000),
-)  # fmt: skip
-OPS = (("ops prepared", "cublas", "prepared_sliced"), ("ops", "cublas", "ops_sliced"), ("ops [k, n]", "cublas [k, n]", "stored_sliced"))
-"""Calls of `warpwright.ops` in the part shapes, what each is compared with, and the field that says whether it used slices."""
 
 
 def draw(kind: str, rows: int, k: int, seed: int, device: str = "cuda") -> torch.Tensor:
@@ -221,65 +205,14 @@ def special(tiles: Tiles, kind: str) -> dict[str, float]:
     return {"alike": alike.double().mean().item(), "ours": ours, "theirs": theirs, "finite": finite.double().mean().item()}
 
 
-def run_shapes(tiles: Tiles) -> Iterator[dict[str, Any]]:
-    """Time 60 shapes beside cuBLAS: as `matmul_fp32` chooses, and with slices whatever it would choose."""
-    for shape in SIXTY:
-        yield {"variant": "shapes", "part": "shape", "shape": shape, **beside_cublas(tiles, shape)}
-
-
-def run_small() -> Iterator[dict[str, Any]]:
-    """Time products that the host bounds, through `matmul_fp32` and through torch: what its checks cost."""
-    for m, n, k in SMALL:
-        x, y = draw("normal", m, k, 21), draw("normal", n, k, 22)
-        right, prepared, stored = y.T, ops.prepare(y.T), y.T.contiguous()
-        calls: dict[str, Callable[[], object]] = {
-            "mm": partial(torch.mm, x, right), "matmul": partial(operator.matmul, x, right), "mm [k, n]": partial(torch.mm, x, stored),
-            "ops": partial(ops.matmul_fp32, x, right), "ops prepared": partial(ops.matmul_fp32, x, prepared),
-            "ops [k, n]": partial(ops.matmul_fp32, x, stored),
-        }  # fmt: skip
-        ms = milliseconds(calls, 15, 2.0)
-        ratios = {"ops prepared": ms["mm"] / ms["ops prepared"], "ops": ms["mm"] / ms["ops"], "ops [k, n]": ms["mm [k, n]"] / ms["ops [k, n]"]}
-        shown = {name: round(ratio, 3) for name, ratio in ratios.items()}
-        yield {"variant": "small", "part": "small", "table": "small", "m x n x k": f"{m} x {n} x {k}", "mm us": round(1e3 * ms["mm"], 2),
-               "matmul us": round(1e3 * ms["matmul"], 2), **shown, "least of mm": min(shown.values())}  # fmt: skip
-        print(m, n, k, shown, {name: round(1e3 * value, 2) for name, value in ms.items()}, flush=True)
-
-
-def beside_cublas(tiles: Tiles, shape: Shape) -> dict[str, Any]:
-    """Return the times at one shape, b stored [k, n] where a name says so and [n, k] otherwise."""
-    m, n, k = shape
-    x, y, out = draw("normal", m, k, 21), draw("normal", n, k, 22), torch.empty(m, n, device="cuda")
-    stored = y.T.contiguous()
-    a, b, prepared = int8_product.cut(x), int8_product.cut(y), ops.prepare(y.T)
-
-    def cut_both() -> torch.Tensor:
-        left, right = SlicedMatrix(x), SlicedMatrix(y)
-        int8_product.fill(left, right)
-        return int8_product.product(left, right, torch.empty(m, n, device="cuda"), tiles)
-
-    calls: dict[str, Callable[[], object]] = {
-        "cublas": lambda: torch.mm(x, y.T),
-        "cublas [k, n]": lambda: torch.mm(x, stored),
-        "ops prepared": lambda: ops.matmul_fp32(x, prepared),
-        "ops": lambda: ops.matmul_fp32(x, y.T),
-        "ops [k, n]": lambda: ops.matmul_fp32(x, stored),
-        "product": lambda: int8_product.product(a, b, out, tiles),
-        "kept": lambda: int8_product.product(int8_product.cut(x), b, torch.empty(m, n, device="cuda"), tiles),
-        "both": cut_both,
-    }
-    chosen = {f"{name}_sliced": ops.worthwhile(x, right, kept) for name, right, kept in
-              (("prepared", y.T, True), ("ops", y.T, False), ("stored", stored, False))}  # fmt: skip
-    return milliseconds(calls, 5, 2.0) | chosen
-
-
 def main() -> None:
     """Run every part in its own process; then print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
     parser.add_argument("--seconds", type=float, default=300.0, help="no part is begun after that many")
-    parser.add_argument("--parts", default="baselines,variants,errors,shapes")
+    parser.add_argument("--parts", default="baselines,variants,errors")
     parser.add_argument("--only", default="", help="run this part or variant in this process, and write its rows")
-    parser.add_argument("--best", default="", help="the variant of the parts errors and shapes; by default the fastest right one")
+    parser.add_argument("--best", default="", help="the variant of the part errors; by default the fastest right one")
     options = parser.parse_args()
     if options.only:
         _one(options.only, options.out, options.best)
@@ -324,8 +257,7 @@ def _in_process(name: str, out: Path, best: str) -> None:
 
 def _one(name: str, out: Path, best: str) -> None:
     torch.backends.cuda.matmul.allow_tf32 = False
-    parts = {"baselines": run_baselines, "errors": lambda: run_errors(VARIANTS[best]), "shapes": lambda: run_shapes(VARIANTS[best])}
-    parts["small"] = run_small
+    parts = {"baselines": run_baselines, "errors": lambda: run_errors(VARIANTS[best])}
     rows = parts[name]() if name in parts else run_variant(name, VARIANTS[name], TIMED if not VARIANTS[name].probe else TIMED[:1])
     for row in rows:
         _write(out, row)
@@ -364,12 +296,6 @@ def _table(rows: list[dict[str, Any]]) -> str:
         own = [row for row in rows if row["part"] == "error" and row["kind"] == kind]
         ratios = map(_error_cell, own)
         lines.append(f"error {kind:8} {' '.join(ratios)}")
-    cells = [_shape_cell(row) for row in rows if row["part"] == "shape"]
-    lines += ["shape, us of cuBLAS, times as fast: ops prepared / ops / ops of b [k, n] (* by slices) ; slices forced: product / kept / both"]
-    lines += [" | ".join(cells[start : start + 3]) for start in range(0, len(cells), 3)]
-    for name, base, _ in OPS:
-        gains = sorted((row[base] / row[name], _shape(row)) for row in rows if row["part"] == "shape")
-        lines += [f"least of {name}: " + ", ".join(f"{shape} {gain:.2f}" for gain, shape in gains[:5])] if gains else []
     return "\n".join(lines)
 
 
@@ -388,12 +314,6 @@ def _variant_line(name: str, rows: list[dict[str, Any]]) -> str:
 def _error_cell(row: dict[str, Any]) -> str:
     levels = "".join(map(str, row["levels"]))
     return f"{_shape(row)}:{row['ratio']:.2f}/{row['ratio_max']:.2f} l{levels} ({row['cublas'] / row['kept']:.1f}x)"
-
-
-def _shape_cell(row: dict[str, Any]) -> str:
-    own = "/".join(f"{row[base] / row[name]:.2f}{'*' * row[chosen]}" for name, base, chosen in OPS)
-    forced = "/".join(f"{row['cublas'] / row[name]:.2f}" for name in ("product", "kept", "both"))
-    return f"{_shape(row)} {row['cublas'] * 1e3:.0f} {own} ; {forced}"
 
 
 if __name__ == "__main__":

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.kernels.int8_product import DISTRIBUTIONS, OPS, VARIANTS
+from benchmarks.kernels.int8_product import DISTRIBUTIONS, VARIANTS
 from benchmarks.tables import RESULTS
 
 Row = dict[str, Any]
@@ -51,16 +50,6 @@ def tables(rows: list[Row]) -> Iterator[Row]:
         if row["part"] == "special":
             yield {"table": "special", "values": row["kind"], "Inf and NaN where cuBLAS has them": f"{row['alike']:.2%}",
                    "norm of the error": f"{row['ours']:.2e}", "cuBLAS's": f"{row['theirs']:.2e}"}  # fmt: skip
-    shapes = [row for row in rows if row["part"] == "shape"]
-    for row in shapes:
-        gains = {name: f"{row[base] / row[name]:.2f}{' s' if row[chosen] else ''}" for name, base, chosen in OPS}
-        yield {"table": "shapes", "m x n x k": _shape(row), "cuBLAS ms": _ms(row["cublas"]), **gains,
-               "slices forced, b kept": f"{row['cublas'] / row['kept']:.2f}", "both": f"{row['cublas'] / row['both']:.2f}"}  # fmt: skip
-    for name, base, chosen in OPS if shapes else ():
-        gains_of = [row[base] / row[name] for row in shapes]
-        yield {"table": "summary", "call": name, "shapes": len(shapes), "by slices": sum(row[chosen] for row in shapes),
-               "least": f"{min(gains_of):.2f}", "geometric mean": f"{statistics.geometric_mean(gains_of):.2f}", "most": f"{max(gains_of):.2f}",
-               "below 0.98": sum(gain < 0.98 for gain in gains_of)}  # fmt: skip
 
 
 def _speed(row: Row, fastest: dict[str, float]) -> Iterator[Row]:

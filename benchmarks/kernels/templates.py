@@ -19,7 +19,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,7 @@ from warpwright.domains import transpile
 from warpwright.domains.graph import capture
 from warpwright.domains.graph.cuda import ahead
 from warpwright.domains.graph.cuda.kernel import CudaKernel, source_of
+from warpwright.domains.graph.libraries import Library
 from warpwright.domains.graph.lower import Original, lower
 from warpwright.domains.graph.techniques.kernels.fuse import FuseCuda
 from warpwright.domains.graph.techniques.kernels.libraries import TECHNIQUES as LIBRARIES
@@ -188,21 +188,22 @@ def rows(name: str, dry: bool, tunings: int, peak: float, distances: tuple[int, 
     }  # fmt: skip
 
 
-def by_libraries(ir: Any, text: str) -> dict[str, Function]:
+def by_libraries(ir: Any, text: str) -> dict[Library, Function]:
     """Return a case by each library that is installed, with what it has a kernel for made by that; only those that have one."""
-    actions = {technique.library.package: (technique, action) for technique in LIBRARIES for action in technique.sites(ir)}
-    return {package: program(technique.apply(ir, action), action, text, False)[0] for package, (technique, action) in actions.items()}
+    found = [(technique, action) for technique in LIBRARIES for action in technique.sites(ir)]
+    return {technique.library: program(technique.apply(ir, action), action, text, False)[0] for technique, action in found}
 
 
 def beside_libraries(
-    name: str, programs: dict[str, Function], inputs: list[torch.Tensor], exact: torch.Tensor, limits: float, best: float, dry: bool
+    name: str, programs: dict[Library, Function], inputs: list[torch.Tensor], exact: torch.Tensor, limits: float, best: float, dry: bool
 ) -> Iterator[dict[str, Any]]:  # fmt: skip
     """Yield a row of a case for each library that takes it: its time beside the best of ours."""
-    for package, called in programs.items():
+    for library, called in programs.items():
         error = rms(called(*inputs), exact) / max(limits, 1e-12)
         seconds = 0.0 if dry else timed(partial(called, *inputs))
         shown = {"us": round(1e6 * best, 1), "library us": round(1e6 * seconds, 1), "of the library": f"{seconds / best:.2f}x" if best else ""}
-        yield {"table": "libraries", "case": name, "library": f"{package} {metadata.version(package)}", **shown, "error of torch's": round(error, 3)}
+        package = f"{library.package} {library.version}".strip()
+        yield {"table": "libraries", "case": name, "library": package, **shown, "error of torch's": round(error, 3)}
 
 
 def smaller(sizes: tuple[tuple[int, ...], ...]) -> list[tuple[int, ...]]:

@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from benchmarks.kernels import sixty_products
-from benchmarks.kernels.int8_product import DISTRIBUTIONS, SIXTY
+from benchmarks.kernels.int8_product import DISTRIBUTIONS
 from benchmarks.kernels.row_file import Case, run
+from benchmarks.kernels.sixty_products import SIXTY
 
 
 def test_there_are_sixty_shapes_from_64_to_16384() -> None:
@@ -29,7 +30,8 @@ def test_rows_and_what_they_say_together(tmp_path: Path) -> None:
     rows = [json.loads(line) for line in (page / "rows.jsonl").read_text().splitlines()]
     tables = [row["table"] for row in rows]
     assert tables == ["speed", "host-cost", "plain", "sixty", "sixty", *["sixty-summary"] * 6, *["sixty-errors"] * len(DISTRIBUTIONS)]
-    assert [row["m x n x k"] for row in rows if row["table"] == "sixty"] == ["64 x 64 x 64", "128 x 128 x 128"]
+    shapes = [row for row in rows if row["table"] == "sixty"]
+    assert [row["m x n x k"] for row in shapes] == ["64 x 64 x 64", "128 x 128 x 128"] and shapes[0]["errors"] == "1.00 1.00 1.00 1.00 1.00 1.00"
 
 
 def test_a_summary_counts_what_is_below_and_what_errs_more() -> None:

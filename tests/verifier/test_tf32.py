@@ -7,12 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from warpwright.base import Case
+from warpwright.base import Case, Source
 from warpwright.tasks import taskfile
+from warpwright.verifier import verify
+from warpwright.verifier.building import build
 from warpwright.verifier.judge.oracle import errors_of, excess
 from warpwright.verifier.judge.original import tf32
 from warpwright.verifier.judge.original.precisions import clone, round_tf32
 from warpwright.verifier.judge.original.reference import Original
+from warpwright.workers.limits import Limits
+from warpwright.workers.sandbox import Worker
 
 torch = pytest.importorskip("torch")
 
@@ -80,3 +84,27 @@ def test_ties_go_to_even() -> None:
     ulp = 2.0**-10
     values = torch.tensor([1 + ulp / 2, 1 + 3 * ulp / 2, 1 + ulp / 2 + 2.0**-20, -1 - ulp / 2, float("inf")], dtype=torch.float64)
     assert tf32.round_operand(values).tolist() == [1.0, 1 + 2 * ulp, 1 + ulp, -1.0, float("inf")]
+
+
+ASKS = """
+class ModelNew(Model):
+    def forward(self, x):
+        if torch.backends.cuda.matmul.allow_tf32 is not {expected}:
+            raise RuntimeError("the flag is the other way")
+        return super().forward(x)
+"""
+
+
+@pytest.mark.parametrize("role", ["candidate", "baseline"])
+@pytest.mark.parametrize("precision", ["strict", "tf32"])
+def test_where_a_task_permits_tf32_every_program_runs_with_it(tmp_path: Path, precision: str, role: str) -> None:
+    """Else eager, torch.compile and a CUDA graph would be timed without what a candidate may do."""
+    text = TASK.format(flags="", **PRODUCT)
+    (tmp_path / "task.py").write_text(text)
+    task = taskfile.describe(tmp_path / "task.py", precision=precision)
+    with verify.Judge(task, "cpu") as judge:
+        for expected in (False, True):
+            source = Source("python", (("program.py", text + ASKS.format(expected=expected)),))
+            with Worker(role, "cpu", Limits(isolation="limits")) as worker:
+                built, _ = build(judge, worker, "program", source)
+            assert built.ok is (expected is (precision == "tf32")), built.reason

@@ -155,6 +155,28 @@ __device__ __forceinline__ void store_past(f16* p, const float (&x)[width]) {
     store<width>(p, x);
 }
 
+// Copies from global to shared memory that no register and no thread waits for (cp.async, from Ampere on): all of a block's are on their way at once,
+// where a copy through registers is waited for before its value is stored. From nowhere come zeros. The thread that has asked for them waits with
+// copies_done(), then for the others of its block. Elsewhere they are plain copies.
+template <int floats>
+__device__ __forceinline__ void copy_ahead(float* to, const float* from) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    const unsigned at = (unsigned)__cvta_generic_to_shared(to), bytes = from ? 4 * floats : 0;
+    if constexpr (floats == 4)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(bytes) : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(at), "l"(from), "r"(bytes) : "memory");
+#else
+#pragma unroll
+    for (int i = 0; i < floats; ++i) to[i] = from ? from[i] : 0.f;
+#endif
+}
+__device__ __forceinline__ void copies_done() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
 // Has L2 read what a later block will load: a hint, for which nothing waits.
 template <typename T>
 __device__ __forceinline__ void fetch_ahead(const T* p, int count) {
@@ -175,8 +197,29 @@ __device__ __forceinline__ float vlog(float x) { return logf(x); }
 __device__ __forceinline__ float vlog1p(float x) { return log1pf(x); }
 __device__ __forceinline__ float vtanh(float x) { return tanhf(x); }
 __device__ __forceinline__ float verf(float x) { return erff(x); }
-__device__ __forceinline__ float vsigmoid(float x) { return 1.f / (1.f + expf(-x)); }
-__device__ __forceinline__ float vsilu(float x) { return x / (1.f + expf(-x)); }
+// Quotients without the branch of `/`, behind which the next element's instructions wait: the product by a reciprocal that is off by one unit in the
+// last place, and what is left of x by that, added. It rounds as `/` does but for one quotient in a million, where the next number is taken. Zero and
+// Inf are right as the product has them. at_least_one: y is one or more (above 2^126 the quotient is zero), or NaN; quotient: any y.
+__device__ __forceinline__ float quotient_at_least_one(float x, float y) {
+#ifdef __CUDA_ARCH__
+    float r;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(y));
+    const float q = x * r;
+    return q != 0.f && fabsf(q) < INF ? __fmaf_rn(__fmaf_rn(-y, q, x), r, q) : q;
+#else
+    return x / y;
+#endif
+}
+__device__ __forceinline__ float quotient(float x, float y) {
+#ifdef __CUDA_ARCH__
+    const float size = fabsf(y), scale = size < 2.350988702e-38f ? 1073741824.f : size > 4.253529587e37f ? 9.313225746e-10f : 1.f;
+    return quotient_at_least_one(x * scale, y * scale);  // between 2^-125 and 2^125 a reciprocal is no subnormal number
+#else
+    return x / y;
+#endif
+}
+__device__ __forceinline__ float vsigmoid(float x) { return quotient_at_least_one(1.f, 1.f + expf(-x)); }
+__device__ __forceinline__ float vsilu(float x) { return quotient_at_least_one(x, 1.f + expf(-x)); }
 __device__ __forceinline__ float vgelu(float x) { return x * 0.5f * (1.f + erff(x * 0.70710678118654752f)); }
 __device__ __forceinline__ float vgelu_tanh(float x) {
     return 0.5f * x * (1.f + tanhf(0.79788456080286536f * (x + 0.044715f * x * x * x)));
@@ -186,8 +229,22 @@ __device__ __forceinline__ float vmish(float x) {  // tanh(log(1 + e)) = n / (n 
     return x > 20.f ? x : x * (n / (n + 2.f));
 }
 __device__ __forceinline__ float vsoftplus(float x) { return (x < 0.f ? 0.f : x) + log1pf(expf(-fabsf(x))); }
+// Of NaN and a number NaN, as torch has it: one instruction in place of three.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+__device__ __forceinline__ float vmax(float a, float b) {
+    float larger;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));
+    return larger;
+}
+__device__ __forceinline__ float vmin(float a, float b) {
+    float smaller;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(smaller) : "f"(a), "f"(b));
+    return smaller;
+}
+#else
 __device__ __forceinline__ float vmax(float a, float b) { return b != b ? b : a < b ? b : a; }
 __device__ __forceinline__ float vmin(float a, float b) { return b != b ? b : a > b ? b : a; }
+#endif
 __device__ __forceinline__ float vclamp(float x, float low, float high) { x = x < low ? low : x; return x > high ? high : x; }
 __device__ __forceinline__ float vsign(float x) { return x > 0.f ? 1.f : x < 0.f ? -1.f : 0.f; }  // NaN gives 0, as torch.sign has it
 
@@ -218,6 +275,26 @@ __device__ __forceinline__ int nearest(int at, float ratio, float middle, int la
 }
 __device__ __forceinline__ long long row_from_end(long long i, long long size) { return row_at(i < 0 ? i + size : i, size); }
 
+// The larger, or the smaller, of what is at a place and of v, NaN before all others as in torch. Most find a larger one there and write nothing.
+__device__ __forceinline__ void atomic_max(float* place, float v) {
+    unsigned* bits = (unsigned*)place;
+    unsigned old = __float_as_uint(*(volatile float*)place);
+    while (__uint_as_float(old) == __uint_as_float(old) && !(v <= __uint_as_float(old))) {
+        const unsigned seen = atomicCAS(bits, old, __float_as_uint(v));
+        if (seen == old) return;
+        old = seen;
+    }
+}
+__device__ __forceinline__ void atomic_min(float* place, float v) {
+    unsigned* bits = (unsigned*)place;
+    unsigned old = __float_as_uint(*(volatile float*)place);
+    while (__uint_as_float(old) == __uint_as_float(old) && !(v >= __uint_as_float(old))) {
+        const unsigned seen = atomicCAS(bits, old, __float_as_uint(v));
+        if (seen == old) return;
+        old = seen;
+    }
+}
+
 // How many elements of a pool's window at output `o` lie inside.
 __device__ __forceinline__ int inside(int o, int stride, int padding, int kernel, int size) {
     const int from = o * stride - padding, to = from + kernel;
@@ -226,6 +303,14 @@ __device__ __forceinline__ int inside(int o, int stride, int padding, int kernel
 
 // Reductions. A sum and the moments are kept in double: one or three operations of a unit that is idle in such a kernel (an H200 could sum
 // 20 TB/s so, and reads 4.2), and the error of a long sum is then that of rounding its result.
+// sum + x * x: the square of a float is exact in a double, so that one rounding is all there is, in one instruction or two.
+__device__ __forceinline__ double square_added(float x, double sum) {
+#ifdef __CUDA_ARCH__
+    return __fma_rn((double)x, (double)x, sum);
+#else
+    return sum + (double)x * (double)x;
+#endif
+}
 struct Moments {  // the mean, and the sum of squared differences from it
     float mean, m2;
 };

@@ -16,8 +16,12 @@ __device__ __forceinline__ Errors errors_of(int level) {
 // (2.4e-8)^2 times terms / 2: float32's own error is 2.4e-8 sqrt(terms / 2) of the result.
 __device__ __forceinline__ float float32_error(float terms) { return 5.76e-16f * fmaxf(fminf(terms, 4096.0f) * 0.5f, 1.0f); }
 
+// What a tile may err by. Of up to eight terms that count one may be all, and float32 then errs by rounding it alone, which slices do as well; and such
+// rows err up to seven times their blocks' mean (exp(4N) at k = 128): an eighth of that rounding.
+__device__ __forceinline__ float allowed_error(float terms) { return terms > 8.0f ? float32_error(terms) : 9.0e-18f; }
+
 __device__ __forceinline__ int tile_level(float a_alpha, float a_share, float b_alpha, float b_share, float k) {
-    const float allowed = float32_error(a_share * b_share * k), product = a_alpha * b_alpha, sum = a_alpha + b_alpha;
+    const float allowed = allowed_error(a_share * b_share * k), product = a_alpha * b_alpha, sum = a_alpha + b_alpha;
     for (int level = 3; level < 5; ++level) {
         const Errors errors = errors_of(level);
         if (errors.left_out * product + errors.rounding * sum <= allowed) return level;

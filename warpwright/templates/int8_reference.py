@@ -104,9 +104,13 @@ def relative_error(level: int, a_alpha: float, b_alpha: float) -> float:
 
 
 def tile_level(a: Floats, b: Floats, k: int) -> int:
-    """Return the least level, 3 to 5, whose error is within float32's for blocks described by a and b: (alpha, share) each."""
-    terms = min(float(a[1]) * float(b[1]) * k, 4096) / 2
-    allowed = FLOAT32 * np.sqrt(max(terms, 1.0))
+    """Return the least level, 3 to 5, whose error is within float32's for blocks described by a and b: (alpha, share) each.
+
+    Of up to eight terms that count one may be all, and float32 then errs by rounding it alone, which slices do as well; and such rows err up to seven
+    times their blocks' mean: an eighth of that rounding is allowed.
+    """
+    terms = min(float(a[1]) * float(b[1]) * k, 4096)
+    allowed = FLOAT32 * (np.sqrt(terms / 2) if terms > 8 else 1 / 8)
     return next((level for level in (3, 4) if relative_error(level, float(a[0]), float(b[0])) <= allowed), 5)
 
 

@@ -32,9 +32,14 @@ class Tile(NamedTuple):
         """Of a block."""
         return self.side * self.side * self.groups
 
+    def shared(self, a_terms: bool, b_terms: bool) -> int:
+        """Dynamic shared memory, bytes: a slice of both operands, and later the groups' sums."""
+        held = sum(self.size * (self.step + 4) if terms else self.step * (self.size + 4) for terms in (a_terms, b_terms))
+        return 4 * max(held, self.groups * self.size**2)
 
-MANY, FEW, SHORT = Tile(), Tile(groups=8), Tile(8, 16, 1, 16)
-"""Where tiles are many; where there is at most one for each multiprocessor; for large results of few terms, whose error is that of one chain."""
+
+MANY, WIDE = Tile(), Tile(8, 4, 16, 128)
+"""In general; where one tile at most for each multiprocessor has many terms."""
 
 
 class Side(NamedTuple):
@@ -56,13 +61,13 @@ class Side(NamedTuple):
 
 HOST = """
 typedef int (*launcher)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**);
-enum { LAUNCHER, KERNEL, GRID, THREADS, A_PITCH, B_PITCH, M, N, K, SLOW };
+enum { LAUNCHER, KERNEL, GRID, THREADS, SHARED, A_PITCH, B_PITCH, M, N, K, SLOW };
 
 extern "C" int launch(const long long* fixed, unsigned long long a, unsigned long long b, unsigned long long c, void* stream) {
     long long pitches[2] = {fixed[A_PITCH], fixed[B_PITCH]};
     int sizes[4] = {(int)fixed[M], (int)fixed[N], (int)fixed[K], ((a | b | fixed[SLOW]) & 15) == 0};
     void* places[] = {&a, &b, &c, pitches, pitches + 1, sizes, sizes + 1, sizes + 2, sizes + 3};
-    return ((launcher)fixed[LAUNCHER])((void*)fixed[KERNEL], fixed[GRID], 1, 1, fixed[THREADS], 1, 1, 0, stream, places, nullptr);
+    return ((launcher)fixed[LAUNCHER])((void*)fixed[KERNEL], fixed[GRID], 1, 1, fixed[THREADS], 1, 1, fixed[SHARED], stream, places, nullptr);
 }
 """
 """What launches the kernel from the host: 3 us less than from Python on an H200's host, where the driver's call takes 5 to 7."""
@@ -76,14 +81,14 @@ class Launch:
     def __init__(self, a: torch.Tensor, b: torch.Tensor, left: Side, right: Side, tile: Tile | None = None) -> None:
         """Choose the tile, unless it is given, and load the kernel."""
         (m, k), n, self.device = a.shape, b.shape[1], a.get_device()
-        tile = tile or (FEW if tiles(m, n) <= _multiprocessors(self.device) else MANY)
+        tile = tile or (WIDE if k > 768 and tiles(m, n) <= _multiprocessors(self.device) else MANY)
         self.shape, self.strides, self.grid = (m, n), (n, 1), tiles(m, n, tile)
         self.kernel, self.host = kernel(self.device, tile, left.terms, right.terms), host()
         self.numbers = (left.pitch, right.pitch, m, n, k)
         self.slow = 0 if left.quick and right.quick else 1
         """16 bytes are read at a time where the last four bits of both addresses are zero, and these."""
         handles = (_address(driver.driver().cuLaunchKernel), self.kernel.function.value or 0) if self.host else (0, 0)
-        self.fixed = (ctypes.c_longlong * 10)(*handles, self.grid, tile.threads, *self.numbers, self.slow)
+        self.fixed = (ctypes.c_longlong * 11)(*handles, self.grid, tile.threads, tile.shared(left.terms, right.terms), *self.numbers, self.slow)
 
     def __call__(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         """Return a @ b."""
@@ -110,14 +115,15 @@ def _address(function: Any) -> int:
     return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
-MOST_SLICES = 16
-"""Slices that a multiprocessor may multiply: 0.5 us each by predicted 55 % of the peak, so that a product takes about 10 us at most. A host needs
-12 to 16 us to call cuBLAS, whatever the size (results/int8_product_h200)."""
+MOST_SLICES, OF_VECTORS = 16, 4
+"""Slices that a multiprocessor may multiply: 0.74 us each and 2 in all, so that a product takes 14 us at most. A host needs 11 to 16 us to call
+cuBLAS (results/int8_product_h200), 9 for a vector: of fewer than 16 rows or columns four slices."""
 
 
 def worthwhile(m: int, n: int, k: int) -> bool:
     """Should a product of these sizes take a GPU (an H200: 132 multiprocessors) less time than calling cuBLAS takes its host?"""
-    return m * n * k > 0 and -(-tiles(m, n) // 132) * -(-k // MANY.step) <= MOST_SLICES
+    most = MOST_SLICES if min(m, n) >= 16 else OF_VECTORS
+    return m * n * k > 0 and -(-tiles(m, n) // 132) * -(-k // MANY.step) <= most
 
 
 def launch(a: torch.Tensor, b: torch.Tensor) -> Launch | None:
@@ -149,7 +155,7 @@ def kernel(device: int, tile: Tile, a_terms: bool, b_terms: bool) -> driver.Kern
         major, minor = torch.cuda.get_device_capability(device)
         macros = {"R": tile.results, "SIDE": tile.side, "GROUPS": tile.groups, "STEP": tile.step, "A_TERMS": int(a_terms), "B_TERMS": int(b_terms)}
         code = driver.machine_code(text("plain_product.cu"), f"{major}{minor}", [f"{name}={value}" for name, value in macros.items()])
-        return driver.Kernel(code, "plain_product", "PPPqqiiii", tile.threads)
+        return driver.Kernel(code, "plain_product", "PPPqqiiii", tile.threads, tile.shared(a_terms, b_terms))
 
 
 @functools.cache

@@ -61,6 +61,7 @@ def _build(judge: Judge, worker: Worker, entry: str, source: Source) -> dict[str
     about = {name: facts[name] for name in ("init", "training", "apart", "lazy")} | {"stateful": bool(facts["mutated_state"])}
     if worker.role == "baseline" and facts["draws_matter"]:  # else what torch.compile draws by kernels of its own are other numbers
         about["as_eager_draws"] = True
+    about["tf32"] = judge.task.precision == "tf32"  # what a candidate may do, eager, torch.compile and a CUDA graph do as well
     worker.loaded.pop(entry, None)
     reply = worker.with_tensors("build", limit, entry=entry, files=files, class_name=source.entry, **about)
     seconds = float(good(reply, "build")["seconds"])

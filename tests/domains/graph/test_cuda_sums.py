@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from tests.domains.graph.techniques.exactness import captured
 from tests.domains.graph.test_cpp import Function, Several
 from tests.domains.graph.test_cuda import fused
+from warpwright.domains.graph.cuda.kernel import DETERMINISTIC
 
 pytestmark = pytest.mark.compiler
 
@@ -75,6 +76,114 @@ def test_sums_at_indices(kind: torch.dtype) -> None:
     for seen, plain, truth in zip(optimized(*values), model(*values), exact, strict=True):
         assert (seen - truth).abs().max() <= 4 * (plain - truth).abs().max() + 1e-6
     assert torch.equal(base, kept)
+
+
+class Joined(torch.nn.Module):
+    """What else is joined at indices: from the end, with a factor, a row to several, the largest and the smallest."""
+
+    def forward(self, x, index, each, base, bags, rows):  # type: ignore[no-untyped-def]
+        put = torch.zeros(50, 40).index_put((index,), x * 2, accumulate=True)
+        scaled = torch.zeros(50, 40).index_add(0, index.abs(), x.sin(), alpha=-0.5)
+        total = base.scatter_reduce(0, each, x.exp(), "sum")
+        high = base.scatter_reduce(0, each, x.cos(), "amax")
+        low = base.scatter_reduce(0, each, x.relu(), "amin")
+        wide = torch.zeros(90, 40).index_put((bags,), (rows * 3).unsqueeze(1).expand(30, 7, 40), accumulate=True)
+        return put, scaled, total, high, low, wide
+
+
+def test_what_is_joined_at_indices() -> None:
+    torch.manual_seed(0)
+    x, index, each = torch.randn(300, 40), torch.randint(-49, 50, (300,)), torch.randint(0, 50, (300, 40))
+    x[3, 5], x[7, 1] = float("nan"), float("inf")
+    model, values = Joined(), (x, index, each, torch.randn(50, 40), torch.randint(0, 90, (30, 7)), torch.randn(30, 40))
+    kernels, optimized = fused(captured(model, *values))
+    assert ["atomicAdd(" in kernel.text for kernel in kernels].count(True) == 4
+    assert [any(f"{name}(&" in kernel.text for name in ("atomic_max", "atomic_min")) for kernel in kernels].count(True) == 2
+    for seen, plain in zip(optimized(*values), model(*values), strict=True):
+        torch.testing.assert_close(seen, plain, equal_nan=True, rtol=1e-5, atol=1e-5)
+
+
+class Other(torch.nn.Module):
+    """Means, joins that leave out what is there, and 16 bits."""
+
+    def forward(self, x, half, index, each, base):  # type: ignore[no-untyped-def]
+        mean = base.scatter_reduce(0, each, x.exp(), "mean")
+        alone = x.new_zeros(50, 40).scatter_reduce(0, each, x * 2, "mean", include_self=False)
+        high = base.scatter_reduce(0, each, x.cos(), "amax", include_self=False)
+        rows = half.new_zeros(50, 40).index_add(0, index, half.exp(), alpha=2)
+        more = base.to(half.dtype).index_put((index,), half * 3, accumulate=True)
+        top = base.to(half.dtype).scatter_reduce(0, each, half.sin(), "amin")
+        return mean, alone, high, rows, more, top
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, pytest.param(torch.float16, marks=pytest.mark.slow)])
+def test_other_forms_are_written_out(kind: torch.dtype) -> None:
+    """In 16 bits the errors are at most those of torch, which rounds each addition."""
+    torch.manual_seed(0)
+    x = torch.randn(300, 40)
+    values = (x, x.to(kind), torch.randint(0, 45, (300,)), torch.randint(0, 45, (300, 40)), torch.randn(50, 40).to(kind).float())
+    kernels, optimized = fused(captured(Other(), *values))
+    assert sum("atomic" in kernel.text for kernel in kernels) == 8, "two means have counts of their own"
+    exact = Other()(*(t.double() if t.is_floating_point() else t for t in values))
+    for seen, plain, truth in zip(optimized(*values), Other()(*values), exact, strict=True):
+        assert seen.dtype == plain.dtype
+        assert (seen - truth).abs().max() <= 1.01 * (plain - truth).abs().max() + 1e-6
+
+
+@pytest.mark.slow
+def test_what_is_no_join_of_all_stays_torchs() -> None:
+    class Parts(torch.nn.Module):
+        def forward(self, x, each, index):  # type: ignore[no-untyped-def]
+            part = torch.zeros(50, 40).scatter_add(0, each[:200], x.exp())
+            put = torch.zeros(300, 40).index_put((index,), x.sin())
+            return part, put, torch.ones(50, 40).scatter_reduce(0, each, x.cos(), "prod")
+
+    torch.manual_seed(0)
+    values = (torch.randn(300, 40), torch.randint(0, 50, (300, 40)), torch.randperm(300))
+    kernels, optimized = fused(captured(Parts(), *values))
+    assert not any("atomic" in kernel.text for kernel in kernels)
+    for seen, plain in zip(optimized(*values), Parts()(*values), strict=True):
+        torch.testing.assert_close(seen, plain)
+
+
+def test_sums_are_torchs_where_the_user_asks_for_an_order() -> None:
+    """The kernel's additions come in any order; maxima do not need one."""
+
+    class Both(torch.nn.Module):
+        def forward(self, x, each, base):  # type: ignore[no-untyped-def]
+            return base.scatter_add(0, each, x.exp()), base.scatter_reduce(0, each, x.cos(), "amax")
+
+    torch.manual_seed(0)
+    values = (torch.randn(300, 40), torch.randint(0, 50, (300, 40)), torch.randn(50, 40))
+    kernels, optimized = fused(captured(Both(), *values))
+    assert [DETERMINISTIC in kernel.python_text() for kernel in kernels] == ["atomicAdd(" in kernel.text for kernel in kernels]
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True)
+    try:
+        for seen, plain in zip(optimized(*values), Both()(*values), strict=True):
+            torch.testing.assert_close(seen, plain, rtol=1e-6, atol=1e-6)
+    finally:
+        torch.use_deterministic_algorithms(before)
+
+
+class Compared(torch.nn.Module):
+    """Integers beside small ones are compared as they are; beside any others by torch."""
+
+    def forward(self, x, t, u):  # type: ignore[no-untyped-def]
+        own = torch.arange(x.shape[1]) == t.unsqueeze(1)
+        return torch.where(own, x.exp(), 0.0), torch.where((t != -100).unsqueeze(1), x, 1.0), torch.where((t < u).unsqueeze(1), x, 2.0)
+
+
+def test_integers_are_compared_where_float32_holds_one_of_them() -> None:
+    x, t = torch.randn(64, 100), torch.randint(0, 100, (64,))
+    t[:3], u = torch.tensor([(1 << 24) + 1, -100, -(1 << 40)]), t + 1
+    u[0] = 1 << 24
+    model = Compared()
+    kernels, optimized = fused(captured(model, x, t, u))
+    assert [kernel.summary for kernel in kernels].count("lt, where") == 0
+    assert any(kernel.summary == "eq, exp, where" for kernel in kernels)
+    for seen, plain in zip(optimized(x, t, u), model(x, t, u), strict=True):
+        torch.testing.assert_close(seen, plain)
 
 
 def test_a_sum_that_is_read_again_stays_apart() -> None:

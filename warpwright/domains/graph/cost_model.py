@@ -27,11 +27,13 @@ from warpwright.domains.graph.cuda.kernel import CudaKernel
 from warpwright.domains.graph.cuda.launches import Launches
 from warpwright.domains.graph.cuda.scans import SCANS
 from warpwright.domains.graph.ir import GraphIR, argument, aten, dtype, foldable, is_op, is_tensor, placeholders, shape, value
+from warpwright.domains.graph.libraries import LIBRARIES
 from warpwright.domains.graph.plan import pools
 from warpwright.domains.graph.techniques.algebra import einsum
 from warpwright.domains.graph.techniques.convolutions.convolution import Convolution
 from warpwright.domains.graph.techniques.convolutions.convolution import read as convolution_of
 from warpwright.domains.graph.techniques.convolutions.ends import Ended
+from warpwright.domains.graph.techniques.kernels import symmetric_product
 from warpwright.domains.graph.techniques.kernels.view_products import VIEW_PRODUCT, calls_of
 from warpwright.domains.graph.techniques.reduction import ADAPTIVE, read_reduction
 
@@ -94,7 +96,8 @@ FEW_TERMS = 16
 """Channels of the input up to which that is so."""
 RATES: Mapping[str, Rates] = {
     "cuda": Rates(4.2e12, 5e-6, {
-        "float32": 51e12, "tf32": 380e12, "tf32x3": 56e12, "int8_slices": 250e12, "half": 700e12, "half convolution": 500e12, "float64": 60e12,
+        "float32": 51e12, "tf32": 380e12, "tf32x3": 56e12, "int8_slices": 250e12, "half": 700e12, "half, tiles of 128": 630e12,
+        "half convolution": 500e12, "float64": 60e12,
         **CONVOLUTIONS, **ATTENTION,
     }),
     "cpu": Rates(1e11, 5e-6, {"float32": 1e12, "half": 1e12, "float64": 5e11, "complex": 2e11, "fft": 4e10}),
@@ -123,6 +126,7 @@ SLICED_LAUNCHES = 12
 PLANNED_CALL, PLANNED_LAUNCH = 0.25, 0.32
 """Calls of a kernel from Python that a plan's call takes, and each of its launches: 1, 3 and 6 kernels took 0.6, 1.3 and 2.1 times what one from
 Python does (results/launch_plan_h200)."""
+PRODUCTS_WITH_ENDS = ("fused_product_", "gated_product_")
 FUSED_PRODUCT_LAUNCH = 2.0
 """Launches that one of `fused_product` counts as beside a product that takes longer than the host. With that and WORTH_A_STEP of the ladder it
 comes first where its result is the program's (0.72 to 0.98 of the time without it on an H200), not where a norm or a softmax reads that after it
@@ -182,7 +186,7 @@ def call_seconds(node: fx.Node, rates: Rates) -> float:
         arithmetic /= PLANNED_TRANSPOSED
     if on_gpu and is_op(node, aten.einsum.default):
         again += 2 * TURNED * einsum.copied_bytes(node) + einsum.bytes_between(node)
-    if getattr(node.target, "__name__", "").startswith("fused_product_"):
+    if getattr(node.target, "__name__", "").startswith(PRODUCTS_WITH_ENDS):
         again += _size(node)  # no product runs beside the end of a tile, which writes it: 2:37's result of 0.5 GB cost 0.1 ms
     if getattr(node.target, "__name__", "").startswith("implicit_convolution"):
         again += bytes_of(node) + _scattered(node)
@@ -198,7 +202,7 @@ def launches(node: fx.Node, rates: Rates | None = None) -> float:
     on_gpu = rates is not None and rates.arithmetic is RATES["cuda"].arithmetic
     if getattr(node.target, "__name__", "") == "int8_linear":
         return SLICED_LAUNCHES
-    if getattr(node.target, "__name__", "").startswith("fused_product_"):
+    if getattr(node.target, "__name__", "").startswith(PRODUCTS_WITH_ENDS):
         return FUSED_PRODUCT_LAUNCH
     if node.target is VIEW_PRODUCT:
         return calls_of(node)
@@ -340,15 +344,17 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
     if node.target is VIEW_PRODUCT:
         rights: Any = node.args[2::2]
         return _KINDS.get(value(node).dtype, "float32"), 2.0 * math.prod(shape(node)) * sum(shape(b)[-2] for b in rights)
-    if name.startswith("fused_product_"):
+    if name.startswith(PRODUCTS_WITH_ENDS):
         x, w = node.args[:2]
-        columns = shape(w)[0 if node.target.by_rows else 1]  # type: ignore[arg-type, union-attr]
+        columns = shape(w)[0 if node.target.by_rows else 1] * (2 if name.startswith("gated") else 1)  # type: ignore[arg-type, union-attr]
         return _KINDS.get(value(x).dtype, "float32"), 2.0 * math.prod(shape(x)) * columns  # type: ignore[arg-type]
+    if name.startswith("symmetric_product_"):
+        return "half, tiles of 128", symmetric_product.operations(node.args[0], node)  # type: ignore[arg-type]
     if name.startswith("fft_") and is_tensor(node) and is_tensor(node.args[0]):
         return "fft", _transform(node)
     if is_op(node, aten.einsum):
         return _KINDS.get(value(node).dtype, "float32"), 2.0 * einsum.operations(node)
-    attention = _attention(node)
+    attention = _attention(node) or _of_another_library(node)
     if attention is not None:
         return attention
     if name == "activated_convolution":
@@ -402,6 +408,25 @@ def _attention(node: fx.Node) -> tuple[str, float] | None:
     wide, part = ours and kind == "float32" and max(sizes) > 128, _is_in_part(node, ours)
     kind += ", wide" if wide else ", part" if part and kind != "tf32" else ""
     return f"{'flash' if ours else 'library'} {kind}", 2.0 * math.prod(shape(q)[:-1]) * keys * sum(sizes)  # type: ignore[arg-type]
+
+
+def _of_another_library(node: fx.Node) -> tuple[str, float] | None:
+    """Return the same of a product, a convolution or an attention that another library makes: at the rates of torch's calls, until it is timed."""
+    library, _, call = getattr(node.target, "__name__", "").partition("_")
+    if library not in LIBRARIES or call not in ("attention", "convolution", "linear"):
+        return None
+    args: Any = node.args
+    if call == "convolution":
+        x, weight, bias, stride, padding, dilation, groups, _ = args
+        found = Convolution(node, x, weight, bias, False, tuple(stride), tuple(padding), (), tuple(dilation), groups)
+        return _kind(found), float(found.flops)
+    x, weight = args[:2]
+    kind = _KINDS.get(dtype(x), "float32")
+    if call == "attention":
+        keys, masked = float(shape(weight)[-2]) * (0.5 if args[4] else 1.0), args[3] is not None
+        pairs = math.prod(shape(x)[:-1]) * keys * (shape(x)[-1] + shape(node)[-1])
+        return f"library {kind}{', part' if masked else ''}", 2.0 * pairs
+    return kind, 2.0 * math.prod(shape(node)) * shape(weight)[1]
 
 
 def _spread(node: fx.Node) -> float:

@@ -16,13 +16,13 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._decomp import get_decompositions
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from warpwright.domains.graph import recurrent
 from warpwright.domains.graph.capture import from_module, unreadable
 from warpwright.domains.graph.cpp.calls import ELEMENTWISE
+from warpwright.domains.graph.derivatives import written_out
 from warpwright.domains.graph.ir import (
     GraphIR,
     Training,
@@ -38,23 +38,10 @@ from warpwright.domains.graph.ir import (
     value,
     written,
 )
-from warpwright.domains.graph.meta import on_device, propagate
+from warpwright.domains.graph.meta import infer, on_device, propagate
 from warpwright.domains.graph.text.autograd import halves, shares_memory
 from warpwright.errors import CaptureError, NotApplicable
 from warpwright.tasks import taskfile
-
-_BACKWARDS = """
-    threshold_backward gelu_backward silu_backward sigmoid_backward tanh_backward hardswish_backward hardsigmoid_backward hardtanh_backward
-    leaky_relu_backward elu_backward softplus_backward mish_backward mse_loss mse_loss_backward smooth_l1_loss smooth_l1_loss_backward huber_loss
-    huber_loss_backward _softmax_backward_data _log_softmax_backward_data select_backward slice_backward masked_fill logit_backward rsub
-    binary_cross_entropy binary_cross_entropy_backward binary_cross_entropy_with_logits native_dropout_backward addcmul addcdiv
-"""
-_NORMS = """
-    _softmax _log_softmax native_layer_norm native_layer_norm_backward native_group_norm native_group_norm_backward _fused_rms_norm
-    _fused_rms_norm_backward native_batch_norm_backward
-"""
-"""Written out only where they may join a kernel: torch's own are fast alone."""
-
 
 WITH_GRADIENT: dict[Any, Any] = {}
 """Generated functions of a graph that have gradients of their own -> what autograd runs in their place while a step is recorded."""
@@ -128,7 +115,6 @@ def differentiate(ir: GraphIR, target: str, norms: bool, again: bool) -> GraphIR
     """
     training = ir.training
     assert training is not None
-    table = get_decompositions([getattr(aten, name) for name in (_BACKWARDS + (_NORMS if norms else "")).split() if hasattr(aten, name)])
     device = torch.device(target if target == "cpu" or torch.cuda.is_available() else "meta")
     with FakeTensorMode(allow_non_fake_inputs=True):
         tensors = [_fake(node, device) for node in _placeholders(ir)]
@@ -137,7 +123,7 @@ def differentiate(ir: GraphIR, target: str, norms: bool, again: bool) -> GraphIR
             tangents = [torch.empty_like(end, memory_format=torch.contiguous_format) for end in ends.values()]
             if not tangents:
                 raise NotApplicable("expected results that gradients flow from, saw none")
-            traced = make_fx(functools.partial(_step, ir, device, len(tensors)), decomposition_table=table)(  # type: ignore[arg-type]
+            traced = make_fx(functools.partial(_step, ir, device, len(tensors)), decomposition_table=written_out(target, norms))(  # type: ignore[arg-type]
                 *tensors, *tangents
             )
         except (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError) as error:
@@ -290,11 +276,14 @@ def _behind(early: Sequence[fx.Node]) -> dict[fx.Node, frozenset[fx.Node]]:
 
 # --- tidying: forms that kernels are made of ---------------------------------------------------------------------------
 
+_SCALED = (aten.mul.Scalar, aten.div.Scalar)
 _BROADCAST = (aten.add.Tensor, aten.sub.Tensor, aten.mul.Tensor, aten.div.Tensor, aten.where.self, aten.mul.Scalar, aten.div.Scalar)
 
 
 def tidy(graph: fx.Graph) -> None:
-    """Replace calls by others that compute the same: variance and mean apart, numbers as numbers, no expansion before what broadcasts."""
+    """Replace calls by others that compute the same: variance and mean apart, numbers as numbers, no expansion before what broadcasts, and none that
+    writes over a result of its own (`add_` of an RMS norm, `masked_fill_` of a norm's gradient), which no kernel takes in."""
+    _out_of_place(graph)
     for node in list(graph.nodes):
         if node.op != "call_function":
             continue
@@ -302,9 +291,36 @@ def tidy(graph: fx.Graph) -> None:
             _apart(graph, node)
         elif is_op(node, aten.full.default, aten.scalar_tensor.default) and shape(node) == ():
             node.meta["number"] = node.args[1] if is_op(node, aten.full.default) else node.args[0]
+        elif is_op(node, aten.new_zeros.default, aten.zeros_like.default) and value(node).is_contiguous():
+            node.target, node.args = aten.zeros.default, (list(shape(node)),)  # sums at indices begin with it
+            node.kwargs = {"dtype": value(node).dtype, "device": torch.device("meta")}
+        elif is_op(node, *_SCALED) and is_op(node.args[0], aten.expand.default):
+            _scaled_before(graph, node)
         elif is_op(node, *_BROADCAST):
             _unexpanded(node)
     remove_dead(graph)
+
+
+def _out_of_place(graph: fx.Graph) -> None:
+    """f_(g(x))  ->  f(g(x)), where nobody reads g(x) afterwards, and nothing shares its memory."""
+    place = {node: i for i, node in enumerate(graph.nodes)}
+    for node in list(graph.nodes):
+        target, base = node.target, node.args[0] if node.args else None
+        name = str(getattr(target, "_opname", ""))
+        if not isinstance(target, torch._ops.OpOverload) or not name.endswith("_") or name.startswith("_") or not isinstance(base, fx.Node):
+            continue
+        plain = getattr(getattr(aten, name[:-1], None), target._overloadname, None)
+        own = base.op == "call_function" and not _shares(base) and not any(_shares(user) for user in base.users if user is not node)
+        drawn = torch.Tag.nondeterministic_seeded in target.tags
+        if target.namespace == "aten" and plain is not None and own and not drawn and all(place[user] <= place[node] for user in base.users):
+            node.target = plain
+            if (found := infer(node)) is None or (found.dtype, found.shape) != (value(node).dtype, value(node).shape):  # what is written to decides
+                node.target = target
+
+
+def _shares(node: fx.Node) -> bool:
+    """May a call's result share memory with what it is given?"""
+    return not isinstance(node.target, torch._ops.OpOverload) or any(result.alias_info is not None for result in node.target._schema.returns)
 
 
 def _apart(graph: fx.Graph, node: fx.Node) -> None:
@@ -322,6 +338,18 @@ def _apart(graph: fx.Graph, node: fx.Node) -> None:
         new.meta["val"] = user.meta["val"]
         user.replace_all_uses_with(new)
         graph.erase_node(user)
+
+
+def _scaled_before(graph: fx.Graph, node: fx.Node) -> None:
+    """f(expand(x), 2)  ->  expand(f(x, 2)): the gradient of a mean, which what follows then reads without a copy."""
+    expansion: Any = node.args[0]
+    x: Any = expansion.args[0]
+    with graph.inserting_before(node):
+        small = graph.call_function(node.target, (x, *node.args[1:]), dict(node.kwargs))  # type: ignore[arg-type]
+        large = graph.call_function(aten.expand.default, (small, list(shape(node))))
+    small.meta["val"], large.meta["val"] = value(node).new_empty(shape(x)), value(node).new_empty(()).expand(shape(node))
+    node.replace_all_uses_with(large)
+    graph.erase_node(node)
 
 
 def _unexpanded(node: fx.Node) -> None:

@@ -117,14 +117,16 @@ class Runner:
 
     def build(
         self, entry: str, files: list[list[str]], class_name: str, init: Any, training: bool | None, stateful: bool, lazy: Sequence[int] = (),
-        apart: Sequence[str] = (), as_eager_draws: bool = False,
+        apart: Sequence[str] = (), as_eager_draws: bool = False, tf32: bool = False,
     ) -> dict[str, Any]:  # fmt: skip
         """Write the files, import the first, construct its class with the task's own arguments.
 
         `stateful`: a call changes parameters or buffers, and answers with where they lie. `lazy`: numbers of the outputs that the original leaves
         conjugated or negated by a mark. `apart`: parts of the original, by path, that are not in its mode of training. `as_eager_draws`:
-        torch.compile is to draw the random numbers that eager draws.
+        torch.compile is to draw the random numbers that eager draws. `tf32`: the task permits TF32, and torch's flags in this process do.
         """
+        if tf32:  # before the settings are noted
+            torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
         if self.watch is None:
             folders, own = (self.folder + os.sep, self.order["exchange"] + os.sep), {"the runner": self, "the runner's shelf": self.shelf}
             self.generators = of_process(self.device)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -25,9 +26,9 @@ from torch.nn import functional as F
 from tests.domains.graph.techniques.exactness import captured
 from warpwright import targets
 from warpwright.base import Action
-from warpwright.domains.graph import libraries
+from warpwright.domains.graph import cost_model, libraries
 from warpwright.domains.graph.ir import run
-from warpwright.domains.graph.kernels.others import calls, cudnn
+from warpwright.domains.graph.kernels.others import calls, cudnn, flashinfer, quack
 from warpwright.domains.graph.lower import Original, lower
 from warpwright.domains.graph.techniques.kernels.libraries import LibraryCall, LibraryKernels
 from warpwright.errors import NotApplicable, UsageError
@@ -58,7 +59,7 @@ class Graph:
         self.places: list[Place] = []
 
     def tensor(self, dim: list[int], stride: list[int], data_type: Any, is_pass_by_value: bool, uid: int) -> Place:
-        assert len(dim) == len(stride)
+        assert len(dim) == len(stride) and min(stride) > 0, "cuDNN takes no tensor that is spread"
         self.places.append(Place(uid=uid, dim=dim, stride=stride, kind=data_type, of=lambda given: given[uid].float()))
         return self.places[-1]
 
@@ -337,6 +338,43 @@ def test_a_relu_that_makes_nothing_of_nan_is_not_used(asked: list[Any], monkeypa
         assert cudnn.cudnn("convolution", x, weight, bias, [1, 1], [0, 0], [1, 1], 1, "relu").isnan().all()
 
 
+def test_a_mask_that_is_spread_to_all_heads_is_given_as_it_is(asked: list[Any]) -> None:
+    q, mask = torch.randn(2, 4, 8, 16).bfloat16(), torch.randn(1, 1, 8, 8).bfloat16().expand(2, 4, 8, 8)
+    expected = F.scaled_dot_product_attention(q, q, q, mask)
+    torch.testing.assert_close(cudnn.cudnn("attention", q, q, q, mask, False, None, False), expected, atol=0.02, rtol=0.02)
+    assert asked == ["sdpa", "executed"]
+    spread = q[:, :1].expand(2, 4, 8, 16)
+    expected = F.scaled_dot_product_attention(q, spread, spread)
+    torch.testing.assert_close(cudnn.cudnn("attention", q, spread, spread, None, False, None, False), expected)
+    row = torch.randn(64).bfloat16().expand(3, 64)
+    cudnn.cudnn("rms_norm", row, (64,), torch.rand(64).bfloat16(), 1e-6)
+    assert asked == ["sdpa", "executed", "rmsnorm", "executed"]
+
+
+@pytest.mark.parametrize("library", [cudnn.cudnn, quack.quack, flashinfer.flashinfer])
+def test_tensors_that_begin_between_vectors_are_torchs(library: Callable[..., torch.Tensor], asked: list[Any]) -> None:
+    memory, weight = torch.randn(4 * 64 + 1).bfloat16(), torch.rand(64).bfloat16()
+    for offset in (0, 1):
+        x = memory[offset : offset + 256].view(4, 64)
+        torch.testing.assert_close(library("rms_norm", x, (64,), weight, 1e-6), F.rms_norm(x, (64,), weight, 1e-6))
+        assert [one for one in asked if isinstance(one, str)].count("rmsnorm") == 1
+
+
+def test_what_a_library_multiplies_is_estimated_as_torchs(asked: list[Any]) -> None:
+    module = _model(HALF, "estimated_task")
+    ir = captured(module.Model(), *module.get_inputs())
+    technique = LibraryKernels(libraries.LIBRARIES["cudnn"])
+    [action] = technique.sites(ir)
+    after = technique.apply(ir, action)
+
+    def work(ir: Any, *ops: str) -> list[Any]:
+        names = [(node, getattr(node.target, "__name__", "")) for node in ir.graph.nodes]
+        return sorted(cost_model.operations_of(node) for node, name in names if name.partition(".")[0] in ops)
+
+    theirs = work(after, "cudnn_attention", "cudnn_convolution", "cudnn_linear")
+    assert theirs == work(ir, "scaled_dot_product_attention", "conv2d", "linear") and len(theirs) == 6 and all(kind for kind, _ in theirs)
+
+
 class Others(nn.Module):
     """What none of them has kernels for."""
 
@@ -373,5 +411,30 @@ def test_cudnn_compiles_every_graph_for_an_h200() -> None:
     rows = [json.loads(line) for line in said.stdout.splitlines()]
     assert len(rows) > 60 and [row for row in rows if "engine" not in row] == []
     engines = {(row["case"], row["TF32"]): row["engine"].partition("_")[0] for row in rows}
-    convolutions = {name for name, tf32 in engines if not tf32 and name.startswith("convolution")}
+    convolutions = {name for name, tf32 in engines if not tf32 and name.startswith("convolution") and "groups" not in name}
     assert len(convolutions) >= 10 and all(engines[name, True] != engines[name, False] for name in convolutions), "strict ones are on no tensor core"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not libraries.LIBRARIES["quack"].found, reason="needs the package quack-kernels")
+def test_quack_compiles_each_call_for_an_h200_and_takes_what_it_is_given() -> None:
+    text = """
+import quack, torch
+from warpwright.domains.graph.kernels.others.quack import QUACK
+torch.set_grad_enabled(False)
+for kind in (torch.float32, torch.bfloat16):
+    x, w, target = torch.randn(8, 1024, dtype=kind), torch.rand(1024, dtype=kind), torch.zeros(8, dtype=torch.int64)
+    given = {"softmax": (x, -1), "layer_norm": (x, (1024,), w, w, 1e-5), "rms_norm": (x, (1024,), w, None), "top_k": (x, 8)}
+    given |= {"cross_entropy": (x, target, 1, -100, 0.0)} if kind is torch.float32 else {}
+    for call, args in given.items():
+        fits, made = QUACK[call]
+        assert fits(*args)
+        try:
+            made(quack, *args)
+        except ValueError as error:  # all is as it should be, but the device
+            assert "expected device_type=cuda" in str(error), error
+            print(call)
+"""
+    device = {"CUTE_DSL_ARCH": "sm_90a", "QUACK_ARCH": "90"}
+    said = subprocess.run([sys.executable, "-c", text], env=os.environ | device, capture_output=True, text=True, check=True, timeout=550)
+    assert said.stdout.split() == ["softmax", "layer_norm", "rms_norm", "top_k", "cross_entropy", "softmax", "layer_norm", "rms_norm", "top_k"]

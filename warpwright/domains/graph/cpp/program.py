@@ -52,12 +52,14 @@ class Move:
 
 @dataclass(frozen=True)
 class Target:
-    """Where a result's elements are added."""
+    """Where a result's elements are joined to what is there."""
 
     move: Move
     """The dimension whose place an operand holds."""
     own: Axes
     """Over which axes the other dimensions run."""
+    how: str = "add"
+    """add, max or min."""
 
 
 @dataclass(frozen=True)

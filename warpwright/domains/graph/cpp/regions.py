@@ -19,6 +19,9 @@ from warpwright.domains.graph.text.autograd import halves
 LEAST_ELEMENTS = 4096
 """Below this a kernel's call from Python costs more than its work."""
 
+MOST_REGROWN = 80
+"""Calls of a region that is tried in smaller ones: each call is tried as the end of a kernel's text, which takes milliseconds."""
+
 Maker = Callable[[str, Any, Sequence[fx.Node]], Fused]
 """Writes the kernel of a name, a program and its calls; raises Unsupported."""
 
@@ -43,11 +46,24 @@ def whole(ir: GraphIR) -> GraphIR:
 def regions(ir: GraphIR, kind: type[Fused] = Kernel, least: int = LEAST_ELEMENTS) -> list[list[fx.Node]]:
     """Return sets of calls that can each be one kernel, grown in graph order, each as large as it gets; `least` elements are worth one."""
     fixed = parameter_only(ir.graph) if ir.scheduled("fold_parameters") is not None else set()
-    grown = _Grown(_halves(ir))
+    apart = _halves(ir)
+    grown = _Grown(apart)
     for node in ir.graph.nodes:
         if _fusable(node, kind) and node not in fixed:
             grown.take(node)
-    return [r for region in grown.regions() if (r := _trimmed(region)) and elements(r) >= least and _is_kernel(r, kind)]
+    found = [r for region in grown.regions() if (r := _trimmed(region)) and elements(r) >= least]
+    return [kernel for region in found for kernel in ([region] if _is_kernel(region, kind) else _smaller(region, kind, apart, least))]
+
+
+def _smaller(region: list[fx.Node], kind: type[Fused], apart: Callable[[Sequence[fx.Node]], bool], least: int) -> list[list[fx.Node]]:
+    """Return the kernels that are left of calls that can be one by what they compute and not by how they would be written: rotary positions' gradient
+    lies in halves (`cat`), of which no sum over columns is formed."""
+    if len(region) > MOST_REGROWN:
+        return []
+    grown = _Grown(lambda calls: apart(calls) and _written(calls, kind))
+    for node in region:
+        grown.take(node)
+    return [r for one in grown.regions() if (r := _trimmed(one)) and len(r) < len(region) and elements(r) >= least and _is_kernel(r, kind)]
 
 
 class _Grown:
@@ -149,6 +165,11 @@ def _trimmed(region: list[fx.Node]) -> list[fx.Node]:
 def _is_kernel(region: list[fx.Node], kind: type[Fused]) -> bool:
     if all(node.target in (*VIEWS, *COPIES, *MOVES) for node in region) and sum(node.target in MOVES for node in region) < 2:
         return False
+    return _written(region, kind)
+
+
+def _written(region: Sequence[fx.Node], kind: type[Fused]) -> bool:
+    """Can the calls be written as one kernel of a kind?"""
     try:
         kind("trial", build(region, _results(region)), region)
     except Unsupported:

@@ -1,24 +1,53 @@
-"""Sums at places that indices choose (index_add, scatter_add) as the end of a program: each element is added where its index says.
+"""Sums, maxima and minima at places that indices choose, as the end of a program: each element is joined to what its index says.
 
-The additions are atomic and come in any order, as torch's own on a GPU do; an index out of range ends the kernel, as there.
+    index_add, index_put(accumulate=True)      an index for each row, of any number of dimensions
+    scatter_add, scatter_reduce                an index for each element
+
+`expand` writes out what has another form: 16 bits, which are added in float32 and rounded once, means, and what leaves out what is there.
+Additions are atomic and come in any order, as those of torch's own index_add and of torch.compile on a GPU; maxima and minima come out the same in
+any order, NaN included. An index out of range ends the kernel, as there.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import fx
 
 from warpwright.domains.graph.cpp.program import Move, Program, Target, Unsupported, Value
-from warpwright.domains.graph.ir import argument, aten, is_op, is_tensor, shape, value
+from warpwright.domains.graph.ir import GraphIR, Inserter, argument, aten, dtype, edit, find, is_op, is_tensor, shape, value
 
-SUMS = (aten.index_add.default, aten.scatter_add.default)
+SUMS = (aten.index_add.default, aten.scatter_add.default, aten.index_put.default, aten.scatter_reduce.two)
+JOINS = {"sum": "add", "amax": "max", "amin": "min"}
+_NOTHING = {"sum": 0.0, "mean": 0.0, "amax": -math.inf, "amin": math.inf}
+"""What changes nothing where it is joined."""
+_HALF = (torch.bfloat16, torch.float16)
+_SOURCES: Mapping[Any, str] = {aten.index_add.default: "source", aten.index_put.default: "values"}
+
+
+@dataclass(frozen=True)
+class _Form:
+    """One of the calls, read."""
+
+    index: Any
+    over: tuple[int, ...]
+    """The dimensions of what is added over which the index runs."""
+    own: tuple[int | None, ...]
+    """For each dimension of the result that of what is added; None for the one whose place the index holds."""
+    signed: bool = False
+    factor: float = 1.0
+    how: str = "sum"
+    with_own: bool = True
+    """Is what is there joined too?"""
 
 
 def source_of(node: fx.Node) -> Any:
     """Return what is added, whose space the kernel goes over."""
-    return argument(node, "source" if is_op(node, aten.index_add.default) else "src")
+    return argument(node, _SOURCES.get(node.target, "src"))
 
 
 def base_of(node: fx.Node) -> fx.Node:
@@ -36,26 +65,103 @@ def fill(node: fx.Node) -> fx.Node | None:
 def added(p: Program, node: fx.Node) -> Value:
     """The elements that are added; `p.sums` says where."""
     source: Any = source_of(node)
-    index: Any = argument(node, "index")
     if value(node).dtype != torch.float32 or not is_tensor(source) or value(source).dtype != torch.float32:
         raise Unsupported("a sum at indices of what is not float32")
-    if is_op(node, aten.index_add.default) and argument(node, "alpha") != 1:
-        raise Unsupported("a sum at indices with a factor")
-    sizes = shape(source)
-    if p.frame or not sizes or sizes != tuple(p.size(dim) for dim in p.dims):
+    if p.frame or not shape(source) or shape(source) != tuple(p.size(dim) for dim in p.dims):
         raise Unsupported("a sum at indices of a tensor that is not the whole iteration space")
-    d = argument(node, "dim") % len(sizes)
-    whole = is_op(node, aten.scatter_add.default)
-    if whole and (shape(index) != sizes or any(size != own for i, (size, own) in enumerate(zip(sizes, shape(node), strict=True)) if i != d)):
-        raise Unsupported("a sum of a part")
-    if value(index).dtype not in (torch.int64, torch.int32):
-        raise Unsupported("a sum by what are no indices")
+    form = _read(node)
+    if form.how not in JOINS or not form.with_own or not any(p.dims[d] for d in form.over):
+        raise Unsupported("a product or mean at indices, one that leaves out what is there, or one at a single index")
     x = p.read(source, p.dims)
-    over = p.dims if whole else (p.dims[d],)
-    if not p.dims[d] or (not whole and shape(index) != (sizes[d],)):
-        raise Unsupported("a sum at a single index")
-    places = p.operand(index, over)
-    p.sums[node] = Target(Move("gather", shape(node)[d], dim=d, index=places), tuple(() if i == d else dim for i, dim in enumerate(p.dims)))
-    if x.axes != p.dims:
-        raise Unsupported("a sum at indices of what is broadcast")
-    return p.op("{0}", x)
+    places = p.operand(form.index, tuple(p.dims[d] for d in form.over))
+    at = form.own.index(None)
+    own = tuple(() if d is None else p.dims[d] for d in form.own)
+    p.sums[node] = Target(Move("gather", shape(node)[at], dim=at, index=places, signed=form.signed), own, JOINS[form.how])
+    scaled = p.op("{0}", x) if form.factor == 1 else p.op("{0} * {1}", x, p.const(form.factor))
+    return p.with_axes(scaled, p.dims)  # of what is broadcast each element is added by itself
+
+
+def _read(node: fx.Node) -> _Form:
+    """Return a call's form; Unsupported where its index is no tensor of indices, or not one for all that is added."""
+    sizes = shape(source_of(node))
+    form = _form(node, tuple(range(len(sizes))))
+    if not is_tensor(form.index) or value(form.index).dtype not in (torch.int64, torch.int32):
+        raise Unsupported("a sum by what are no indices")
+    if len(form.over) > len(sizes) or len(form.own) != len(shape(node)) or shape(form.index) != tuple(sizes[d] for d in form.over):
+        raise Unsupported("a sum of a part, or of what is broadcast")
+    if any(d is not None and sizes[d] != own for d, own in zip(form.own, shape(node), strict=True)):
+        raise Unsupported("a sum of a part")
+    return form
+
+
+def _form(node: fx.Node, every: tuple[int, ...]) -> _Form:
+    if is_op(node, aten.index_put.default):
+        indices: Any = argument(node, "indices")
+        if not argument(node, "accumulate") or len(indices) != 1 or not is_tensor(indices[0]):
+            raise Unsupported("an index_put that is no sum at one tensor of indices")
+        rank = len(shape(indices[0]))
+        return _Form(indices[0], every[:rank], (None, *every[rank:]), signed=True)
+    d = argument(node, "dim") % max(len(every), 1)
+    own = tuple(None if i == d else i for i in every)
+    if is_op(node, aten.index_add.default):
+        return _Form(argument(node, "index"), (d,), own, factor=float(argument(node, "alpha")))
+    if is_op(node, aten.scatter_reduce.two):
+        return _Form(argument(node, "index"), every, own, how=argument(node, "reduce"), with_own=bool(argument(node, "include_self")))
+    return _Form(argument(node, "index"), every, own)
+
+
+# --- other forms -----------------------------------------------------------------------------------------------------------------------
+
+
+def expand(ir: GraphIR) -> GraphIR:
+    """Return the IR with what is joined at indices in the forms that kernels have."""
+    names = [node.name for node in find(ir, *SUMS) if _has_another_form(node)]
+    if not names:
+        return ir
+    e = edit(ir)
+    for name in names:
+        node = e.node(name)
+        e.replace(node, _written_out(e.before(node), node, _read(node)))
+    return e.finish()
+
+
+def _has_another_form(node: fx.Node) -> bool:
+    kind, source = dtype(node), source_of(node)
+    if not is_tensor(source) or dtype(source) != kind or kind not in (*_HALF, torch.float32):
+        return False
+    try:
+        form = _read(node)
+    except Unsupported:
+        return False
+    return form.how in _NOTHING and (kind in _HALF or form.how == "mean" or not form.with_own)
+
+
+def _written_out(at: Inserter, node: fx.Node, form: _Form) -> fx.Node:
+    """Return the same by a call that joins float32 to all that is there; a mean is that sum over how many there are."""
+    base, source, kind = base_of(node), source_of(node), dtype(node)
+    if not form.with_own:
+        base = at.call(aten.scatter.value, base, argument(node, "dim"), form.index, _NOTHING[form.how])
+    if kind in _HALF:
+        source, zeros = at.call(aten.to.dtype, source, torch.float32), is_op(base, aten.zeros.default)
+        base = _filled(at, aten.zeros.default, node) if zeros else at.call(aten.to.dtype, base, torch.float32)
+    joined = _joined(at, node, base, source)
+    if form.how == "mean":
+        one = at.call(aten.to.dtype, at.call(aten.ge.Scalar, form.index, 0), torch.float32)  # for each, without memory of its own
+        began = _filled(at, aten.ones.default if form.with_own else aten.zeros.default, node)
+        count = at.call(aten.scatter_add.default, began, argument(node, "dim"), form.index, one)
+        joined = at.call(aten.div.Tensor, joined, at.call(aten.clamp_min.default, count, 1.0))
+    return at.call(aten.to.dtype, joined, kind) if kind in _HALF else joined
+
+
+def _filled(at: Inserter, fill: Any, like: fx.Node) -> fx.Node:
+    return at.call(fill, list(shape(like)), dtype=torch.float32, device=torch.device("meta"))
+
+
+def _joined(at: Inserter, node: fx.Node, base: fx.Node, source: Any) -> fx.Node:
+    if is_op(node, aten.index_put.default):
+        return at.call(node.target, base, argument(node, "indices"), source, True)
+    dim, index = argument(node, "dim"), argument(node, "index")
+    if is_op(node, aten.scatter_reduce.two):
+        how = argument(node, "reduce")
+        return at.call(node.target, base, dim, index, source, "sum" if how == "mean" else how)
+    return at.call(node.target, base, dim, index, source, **({"alpha": alpha} if (alpha := node.kwargs.get("alpha")) is not None else {}))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from warpwright.domains.graph.cpp.program import FLOAT, MASK, PLACE, Value
 from warpwright.domains.graph.cuda.addresses import Addresses
+from warpwright.domains.graph.cuda.exponentials import Power
 from warpwright.domains.graph.cuda.joins import added
 from warpwright.domains.graph.cuda.plan import TYPES
 from warpwright.domains.graph.ir import value
@@ -21,6 +22,8 @@ class Elements(Addresses):
 
     topped: set[Value]
     """Sums of exponentials whose thread's maximum is known before."""
+    powers: dict[Value, Power]
+    """Of those the ones whose exponentials stay in registers."""
 
     def _op(self, v: Value) -> str:
         kind = KINDS[v.type]
@@ -31,7 +34,9 @@ class Elements(Addresses):
             return f"const {kind} v{v.number} = r{v.args[0].number}_{int(v.text != 'top')};"
         if v.kind == "part":
             return f"const float v{v.number} = m{v.args[0].number}.{v.text};"
-        text = v.text.format(*(f"({a.text})" if a.kind == "const" else f"v{a.number}" for a in v.args))
+        shared = v.text == "{0} / {1}" and v.type == FLOAT and self.of_elements(v) and not self.of_elements(v.args[1])
+        text = "quotient({0}, {1})" if shared else v.text  # what is made of the divisor alone is worked out once for all elements
+        text = text.format(*(f"({a.text})" if a.kind == "const" else f"v{a.number}" for a in v.args))
         return f"const {kind} v{v.number} = {text};"
 
     def _scalars(self, phase: int) -> list[str]:
@@ -51,11 +56,13 @@ class Elements(Addresses):
                 lines.append(f"const float v{v.number} = (float)r{v.number}_0;")
             else:
                 lines.append(self._op(v))
-        return lines
+        known = [r for r in self.powers if r.args[0].phase + 1 == phase]
+        return lines + [f"const float z{r.number} = vexp(g{r.number} - r{r.number}_0);" for r in known]
 
     def _step(self, phase: int, width: int, kept: Sequence[Value]) -> list[str]:
         """Return the lines of one vector of a phase; `q` points at its first element."""
-        values = self.elements_in(phase, kept)
+        dropped = {v for power in self.powers.values() if power.phase == phase for v in power.dropped}
+        values = [v for v in self.elements_in(phase, kept) if v not in dropped]
         loads = [v for v in values if v.kind == "load" and not self.is_kept(v, phase, kept)]
         results = [v for v in self.results if v.phase == phase and self.of_elements(v)]
         reductions = [r for r in self.reductions if r.args[0].phase == phase]
@@ -69,7 +76,11 @@ class Elements(Addresses):
         for r in reductions:
             text = self._name(r.args[0])
             if r in self.topped:
-                inner.append(f"r{r.number}_1 += vexp({text} - h{r.number});")
+                power = f"vexp({text} - h{r.number})"
+                if r in self.powers:
+                    inner.append(f"c{self.powers[r].carrier.number}[i][e] = {power};")
+                    power = f"c{self.powers[r].carrier.number}[i][e]"
+                inner.append(f"r{r.number}_1 += {power};")
                 continue
             inner.append(f"t{r.number} += {text};" if r in sums else f"t{r.number}[e] = {text};" if r in packs else added(r, text, place))
         inner += [f"y{self.tensor(v)}[e] = v{v.number};" for v in results]
@@ -139,6 +150,9 @@ class Elements(Addresses):
         return f"{f'{test} ? ' if test else ''}number(q{t}[{place}]){' : 0.f' if test else ''}"
 
     def _element(self, v: Value, phase: int, kept: Sequence[Value]) -> str:
+        for r, power in self.powers.items():
+            if v is power.value and phase == power.phase:
+                return f"const float v{v.number} = c{power.carrier.number}[i][e] * z{r.number};"
         if self.is_kept(v, phase, kept):
             return f"const float v{v.number} = c{v.number}[i][e];"
         line = self._op(v) if v.kind != "load" else f"const float v{v.number} = x{v.number}{'[e]' if self._moves(v.operand) else ''};"
@@ -149,7 +163,8 @@ class Elements(Addresses):
         if self.program.outputs[t - self.inputs][0] in self.program.sums:
             step = self.layout.vector.strides[t]
             places = [" + ".join([str(i) if step else "0", *self._gathers(t, str(i))]) for i in range(width)]
-            return [f"atomicAdd(&q{t}[{place}], y{t}[{i}]);" for i, place in enumerate(places)]
+            join = {"add": "atomicAdd", "max": "atomic_max", "min": "atomic_min"}[self.program.sums[self.program.outputs[t - self.inputs][0]].how]
+            return [f"{join}(&q{t}[{place}], y{t}[{i}]);" for i, place in enumerate(places)]
         past = self.plan.parts > 1 and v.type != MASK  # such a result must not drive what is read again out of L2
         if v.type == MASK:
             return [f"q{t}[{i}] = y{t}[{i}];" for i in range(width)]

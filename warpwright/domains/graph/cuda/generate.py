@@ -12,6 +12,7 @@ from warpwright.domains.graph.cpp.phases import Phases, closure
 from warpwright.domains.graph.cpp.program import MASK, Program, Unsupported, Value
 from warpwright.domains.graph.cuda import ahead
 from warpwright.domains.graph.cuda.elements import Elements
+from warpwright.domains.graph.cuda.exponentials import kept_power
 from warpwright.domains.graph.cuda.joins import EMPTY, SLOTS, names_of
 from warpwright.domains.graph.cuda.online import online
 from warpwright.domains.graph.cuda.placement import CONTIGUOUS, Placement
@@ -83,7 +84,7 @@ class _Writer(Elements):
     def __post_init__(self) -> None:
         self.read: set[tuple[Value, int]] = set()
         """Kept values that a loop of their own has read, and the phase before which it did."""
-        self.topped = set()
+        self.topped, self.powers = set(), {}
         self.analyse(self.program)
         self.index = counted(self.program)
         self.lanes = self.layout.lanes
@@ -394,8 +395,10 @@ class _Writer(Elements):
         inner += [f"r{r.number}_0 = fmaxf(r{r.number}_0, {self._name(r.args[0])});" for r in packs]
         loop = ["#pragma unroll", f"for (int e = 0; e < {self.plan.vector}; ++e) {{", *(f"    {line}" for line in inner), "}"]
         self.topped |= set(packs)
+        self.powers |= {r: power for r in packs if (power := kept_power(self, r, self.kept)) is not None}
         lines = [*self._loop(phase), *(f"        {line}" for line in loop), "    }", "}"]
-        return lines + [f"const float h{r.number} = fabsf(r{r.number}_0) == INF ? 0.f : r{r.number}_0;" for r in packs]
+        lines += [f"const float h{r.number} = fabsf(r{r.number}_0) == INF ? 0.f : r{r.number}_0;" for r in packs]
+        return lines + [f"const float g{r.number} = r{r.number}_0;" for r in packs if r in self.powers]
 
     def is_kept(self, v: Value, phase: int, kept: Sequence[Value]) -> bool:
         """Is the value one of `kept`, and known from an earlier phase, or read before this one's loop?"""

@@ -136,7 +136,7 @@ def added(r: Value, text: str, place: str) -> str:
     if r.text == "First":
         return f"first({name}_0, {name}_1, {text}, (int)({place}));"
     if r.text == "Moments":
-        return f"{name}_0 += (double){text}; {name}_1 += (double){text} * (double){text};"
+        return f"{name}_0 += (double){text}; {name}_1 = square_added({text}, {name}_1);"
     if r.text == "Sum":
         return f"{name}_0 += (double){text};"
     return f"{name}_0 = {_JOIN[r.text].format(f'{name}_0', text)};"

@@ -24,7 +24,7 @@ from torch import fx
 from warpwright.domains.graph.cpp.kernel import interpret, subgraph
 from warpwright.domains.graph.cpp.program import Unsupported
 from warpwright.domains.graph.cuda import dependent
-from warpwright.domains.graph.cuda.kernel import CudaKernel
+from warpwright.domains.graph.cuda.kernel import DETERMINISTIC, CudaKernel
 from warpwright.domains.graph.ir import is_tensor, role, value
 from warpwright.domains.graph.plan.memory import Memory, arrange, row_major
 from warpwright.domains.graph.text.calls import expression
@@ -295,6 +295,7 @@ class Launches:
         lines.append(f"    {', '.join(places)} = {', '.join(pointed)}")
         tight = [places[i] for i, (*_, aligned) in enumerate(self._laid) if aligned]
         doubt = f"table is None or ({' | '.join(tight)}) % 16" if tight else "table is None"
+        doubt += f" or {DETERMINISTIC}" * any(kernel.in_any_order for kernel in self.kernels)
         lines += [f"    if {doubt}:", f"        return {self.__name__}_apart({', '.join(names)})"]
         made = [f"o{i}" for i in range(len(self.forms))]
         for name, form in zip(made, self.forms, strict=True):

@@ -5,7 +5,8 @@
 A block copies the part of a plane that its outputs need into shared memory, the border filled in, and each thread walks down one column of outputs:
 a row of the window is read once and joined to all outputs of the column that it belongs to. So a value comes from DRAM once and from shared memory
 once for each column of the window, where a kernel that takes each output for itself reads it once for each element of it. What bounds it is the
-copy: on an H200 pools move 0.52 to 0.84 of what a copy does, depthwise convolutions 0.59 to 0.84 (benchmarks/results/templates_h200).
+copy: on an H200 pools moved 0.52 to 0.84 of what a copy does, depthwise convolutions 0.59 to 0.84 (benchmarks/results/templates_h200), as long as
+each thread waited for one vector before it asked for the next. In float32 a block asks for its whole tile at once (`copy_ahead`).
 
 Float32 and bfloat16, contiguous. Sums are formed in float32, row by row, products by fused multiply-add, as exact as torch's order.
 """
@@ -16,11 +17,12 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
 from torch import fx
 
 from warpwright.domains.graph.cpp.program import FLOATS
 from warpwright.domains.graph.cuda.generate import Generated, Launch
-from warpwright.domains.graph.cuda.plan import TYPES
+from warpwright.domains.graph.cuda.plan import MULTIPROCESSORS, TYPES
 from warpwright.domains.graph.ir import argument, aten, is_op, is_tensor, shape, value
 
 MAX_POOLS = (aten.max_pool1d.default, aten.max_pool2d.default, aten.max_pool3d.default)
@@ -166,14 +168,17 @@ class Tile:
 
 
 BLOCK = 256
+MOST_ROWS, MANY_BLOCKS = 16, 8 * MULTIPROCESSORS
+"""Rows of outputs that a thread walks down, and how many blocks there have to be for it: of twice as many rows half as many lie between two tiles and
+are read twice, and a window of 4 x 4 takes 29 instructions an output in place of 45."""
 
 
 def _tile(w: Window) -> Tile | None:
     """Return the largest tile that fits shared memory, from long columns of outputs to short ones; None where not even one row fits."""
     _, high, wide = w.out
     columns = min(128 if high > 1 else BLOCK, _power_of_two(wide))
-    repeats = max(1, min(4, -(-wide // columns))) if high == 1 else 1
-    for rows in (8, 4, 2, 1):
+    repeats = max(1, min(8, -(-wide // columns))) if high == 1 else 1
+    for rows in (MOST_ROWS, 8, 4, 2, 1):
         if rows > max(1, _power_of_two(high)):
             continue
         groups = min(BLOCK // columns, _power_of_two(-(-high // rows)))
@@ -182,9 +187,15 @@ def _tile(w: Window) -> Tile | None:
             fours = w.sizes[2] % 4 == 0 and repeats * columns * w.stride[2] % 4 == 0
             shift = -w.padding[2] % 4 if fours else 0
             width = -(-(shift + width) // 4) * 4 if fours else width
-            if planes * height * width <= SHARED_FLOATS:
-                return Tile(planes, groups, rows, repeats, columns, height, width, shift, fours)
+            tile = Tile(planes, groups, rows, repeats, columns, height, width, shift, fours)
+            if planes * height * width <= SHARED_FLOATS and (rows < MOST_ROWS or _blocks(w, tile) >= MANY_BLOCKS):
+                return tile
     return None
+
+
+def _blocks(w: Window, tile: Tile) -> int:
+    """Return how many blocks compute a result."""
+    return -(-w.out[1] // tile.high) * -(-w.out[2] // tile.wide) * w.out[0] * -(-w.planes // tile.planes)
 
 
 def _span(outputs: int, w: Window, axis: int) -> int:
@@ -204,8 +215,7 @@ def generate(w: Window, name: str) -> Generated:
     tile = _tile(w)
     assert tile is not None, "read() gives none that does not fit"
     tiles = (-(-w.out[1] // tile.high), -(-w.out[2] // tile.wide))
-    grid = tiles[0] * tiles[1] * w.out[0] * -(-w.planes // tile.planes)
-    return Generated(_Writer(w, tile, name, tiles).text(), Launch(name, grid, BLOCK), vector=4 if tile.fours else 1)
+    return Generated(_Writer(w, tile, name, tiles).text(), Launch(name, _blocks(w, tile), BLOCK), vector=4 if tile.fours else 1)
 
 
 @dataclass(frozen=True)
@@ -214,6 +224,11 @@ class _Writer:
     tile: Tile
     name: str
     tiles: tuple[int, int]
+
+    @property
+    def ahead(self) -> bool:
+        """Are elements copied as they are, so that no thread waits for one before it asks for the next? Halves are widened on their way."""
+        return value(self.w.x).dtype == torch.float32
 
     def text(self) -> str:
         w, t = self.w, self.tile
@@ -248,9 +263,10 @@ class _Writer:
     def _depth(self, empty: str) -> list[str]:
         """Return the loop over the window's planes: copy, wait, join."""
         w = self.w
-        inner = [*self._copied(empty), "__syncthreads();", *self._weights("k"), *self._joined()]
+        waited = [*(["copies_done();"] if self.ahead else []), "__syncthreads();"]
+        inner = [*self._copied(empty), *self._weights_shared("k"), *waited, *self._weights(), *self._joined()]
         if w.kernel[0] == 1 and w.sizes[0] == 1 and w.padding[0] == 0:
-            return ["const int z = 0;", *(line.replace("[k]", "[0]") for line in inner)]
+            return ["const int z = 0;", *inner]
         return [
             f"for (int k = 0; k < {w.kernel[0]}; ++k) {{",
             f"    const int z = z0 * {w.stride[0]} - {w.padding[0]} + k * {w.dilation[0]};",
@@ -261,49 +277,82 @@ class _Writer:
         ]
 
     def _copied(self, empty: str) -> list[str]:
-        """Return the lines that fill shared memory: a group of neighbouring threads takes a row."""
+        """Return the lines that fill shared memory, fours of neighbours or single elements: thread after thread takes one, from row to row."""
         w, t = self.w, self.tile
         step = 4 if t.fours else 1
-        rows, lanes = t.planes * t.height, min(32, _power_of_two(t.width // step))
-        while BLOCK // lanes > rows:  # few long rows: more threads for each
-            lanes *= 2
-        source = f"(p / {w.channels} * {w.channels // w.multiplier} + p % {w.channels} / {w.multiplier})"
-        plane = math.prod(w.sizes)
+        a_row = t.width // step
+        source = f"(p / {w.channels} * {w.channels // w.multiplier} + p % {w.channels} / {w.multiplier})" if w.multiplier > 1 else "p"
+        alone = t.planes == 1
+        of_plane = [
+            f"const int p = first{'' if alone else f' + row / {t.height}'};",
+            f"const auto from = a0 + (long long){source} * {math.prod(w.sizes)} + z * {w.sizes[1] * w.sizes[2]};",
+        ]
+        inside = [f"y >= 0 && y < {w.sizes[1]} && x >= 0 && x < {w.sizes[2]}", *([] if alone else [f"p < {w.planes}"])]
         return [
+            *(of_plane if alone else []),
             "#pragma unroll 4",
-            f"for (int row = threadIdx.x / {lanes}; row < {rows}; row += {BLOCK // lanes}) {{",
-            f"    const int p = first + row / {t.height}, y = y0 * {w.stride[1]} - {w.padding[1]} + row % {t.height};",
-            f"    const bool there = p < {w.planes} && y >= 0 && y < {w.sizes[1]};",
-            f"    const auto from = a0 + (long long){source if w.multiplier > 1 else 'p'} * {plane} + (z * {w.sizes[1]} + y) * {w.sizes[2]};",
-            "#pragma unroll",
-            f"    for (int i = 0; i < {-(-t.width // (step * lanes))}; ++i) {{",
-            f"        const int at = (i * {lanes} + (int)threadIdx.x % {lanes}) * {step}, x = x0 * {w.stride[2]} - {w.padding[2] + t.shift} + at;",
-            f"        if (at < {t.width}) {{",
-            *(f"            {line}" for line in self._cells(empty)),
-            "        }",
-            "    }",
+            f"for (int n = threadIdx.x; n < {t.planes * t.height * a_row}; n += {BLOCK}) {{",
+            f"    const int row = n / {a_row}, at = n % {a_row}{f' * {step}' if step > 1 else ''};",
+            *(f"    {line}" for line in ([] if alone else of_plane)),
+            f"    const int y = y0 * {w.stride[1]} - {w.padding[1]} + row{'' if alone else f' % {t.height}'};",
+            f"    const int x = x0 * {w.stride[2]} - {w.padding[2] + t.shift} + at;",
+            f"    const bool inside = {' && '.join(inside)};",
+            *(f"    {line}" for line in self._cells(empty)),
             "}",
         ]
 
     def _cells(self, empty: str) -> list[str]:
         """Return the lines that copy one element, or four, of which all or none lie inside."""
         w, t = self.w, self.tile
-        inside, to = f"there && x >= 0 && x < {w.sizes[2]}", f"s + row * {t.width} + at"
+        step = 4 if t.fours else 1
+        to, from_ = "s + n * 4" if t.fours else "s + n", f"from + (y * {w.sizes[2]} + x)"
+        if self.ahead and w.kind != "max":
+            return [f"copy_ahead<{step}>({to}, inside ? {from_} : nullptr);"]
+        outside = [f"const float v[{step}] = {{{', '.join([empty] * step)}}};", f"store<{step}>({to}, v);"]
+        if self.ahead:
+            return ["if (inside) {", f"    copy_ahead<{step}>({to}, {from_});", "} else {", *(f"    {line}" for line in outside), "}"]
         if not t.fours:
-            return [f"*({to}) = {inside} ? number(from[x]) : {empty};"]
-        return [f"float v[4] = {{{', '.join([empty] * 4)}}};", f"if ({inside}) load<4>(v, from + x);", f"store<4>({to}, v);"]
+            return [f"*({to}) = inside ? number(*({from_})) : {empty};"]
+        return [f"float v[4] = {{{', '.join([empty] * 4)}}};", f"if (inside) load<4>(v, {from_});", f"store<4>({to}, v);"]
 
     def _weights_declared(self) -> list[str]:
-        return [f"float w[{self.w.kernel[1]}][{self.w.kernel[2]}];"] if self.w.weight is not None else []
+        if self.w.weight is None:
+            return []
+        room = f"__shared__ alignas(16) float taps[{self.tile.planes * self._room}];"
+        return [room, f"float w[{self.w.kernel[1]}][{self.w.kernel[2]}];"]
 
-    def _weights(self, plane: str) -> list[str]:
+    @property
+    def _room(self) -> int:
+        """Floats of shared memory for the weights of one plane of a window: fours, each read at once."""
+        return -(-self.w.kernel[1] * self.w.kernel[2] // 4) * 4
+
+    def _weights_shared(self, plane: str) -> list[str]:
+        """Return the lines that put weights into shared memory. A thread that reads its 21 from global memory reads 2.6 for each of its outputs."""
         w = self.w
         if w.weight is None:
             return []
-        taps = w.kernel[1] * w.kernel[2]
-        at = f"(plane < {w.planes} ? plane % {w.channels} : 0) * {w.taps}"
-        at += "" if w.kernel[0] == 1 else f" + {plane} * {taps}"
-        return ["#pragma unroll", f"for (int i = 0; i < {taps}; ++i) w[i / {w.kernel[2]}][i % {w.kernel[2]}] = number(a1[{at} + i]);"]
+        taps, row = w.kernel[1] * w.kernel[2], "" if w.kernel[0] == 1 else f" + {plane} * {w.kernel[1] * w.kernel[2]}"
+        weight = f"number(a1[(first + n / {taps}) % {w.channels} * {w.taps}{row} + n % {taps}])"
+        return [
+            f"for (int n = threadIdx.x; n < {self.tile.planes * taps}; n += {BLOCK})",
+            f"    taps[n / {taps} * {self._room} + n % {taps}] = first + n / {taps} < {w.planes} ? {weight} : 0.f;",
+        ]
+
+    def _weights(self) -> list[str]:
+        """Return the lines by which a thread has its plane's weights in registers."""
+        w = self.w
+        if w.weight is None:
+            return []
+        taps, wide = w.kernel[1] * w.kernel[2], w.kernel[2]
+        return [
+            "#pragma unroll",
+            f"for (int i = 0; i < {taps}; i += 4) {{",
+            "    float four[4];",
+            f"    load<4>(four, taps + (live ? own : 0) * {self._room} + i);",
+            "#pragma unroll",
+            f"    for (int e = 0; e < 4; ++e) if (i + e < {taps}) w[(i + e) / {wide}][(i + e) % {wide}] = four[e];",
+            "}",
+        ]
 
     def _joined(self) -> list[str]:
         """Return the walk down a column: each row of input is joined to the outputs whose windows hold it."""

@@ -32,5 +32,23 @@ def _mish(x):
 
 
 @triton.jit
+def _erf(x):
+    """Return the error function, of whose two forms each number takes one by a choice: CUDA's own has a branch, which ptxas makes 1,600 predicated
+    instructions of for 64 numbers (a product that ends so: 5,344 instructions, with this 3,416).
+
+    Below 1 a polynomial of the square, above it 1 - 2^-p, with least largest errors by weighted least squares: 1.04e-7, and 1.26e-7 of the result.
+    """
+    a = tl.abs(x)
+    z = a * a
+    near = -0.026717720711425065 + z * (0.0049248029089401825 - z * 0.0005660204202406005)
+    near = a + a * (0.12837912862042178 + z * (-0.37612355781509893 + z * (0.11280412183728598 + z * near)))
+    b = tl.minimum(a, 4.0)  # where the result is 1 in float32
+    far = 0.1278720050818892 + b * (-0.021320293484316216 + b * 0.0016597046584909832)
+    far = 0.0038544733445587355 + b * (1.6121228790339972 + b * (0.9442280702051847 + b * far))
+    erf = tl.where(a < 1.0, near, 1.0 - tl.exp2(-far))
+    return tl.where(x < 0, -erf, erf)
+
+
+@triton.jit
 def _gelu(x):
-    return 0.5 * x * (1.0 + tl.erf(x * 0.7071067811865476))
+    return 0.5 * x * (1.0 + _erf(x * 0.7071067811865476))

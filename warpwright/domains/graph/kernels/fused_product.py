@@ -16,7 +16,7 @@ Achieved on an H200 (results/fused_product_h200): 8,192 x 4,096 -> 16,384 with g
 """
 
 # mypy: ignore-errors
-from warpwright.domains.graph.kernels.product_end import _product_ends  # noqa: I001
+from warpwright.domains.graph.kernels.product_end import _product_end, _product_ends  # noqa: I001
 from warpwright.domains.graph.kernels.sound import _launched
 
 # --- generated programs hold what follows
@@ -48,7 +48,7 @@ def _fused_product(
             else:
                 b = w.load([step * DEPTH, column])
             sums = tl.dot(a, b, sums, input_precision="tf32")
-        _product_ends(sums, y, row, column, m, n, q, ROWS, COLUMNS, END, PARTS, REDUCE)
+        _product_ends(sums, y, row, column, m, n, q, ROWS, COLUMNS, END, PARTS, REDUCE, _product_end)
 
 
 def fused_product(x, w, by_rows, end, operands, shape, kind=None, reduce=None):

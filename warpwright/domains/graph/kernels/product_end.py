@@ -65,18 +65,20 @@ def _product_end(sums, y, row, column, m, n, q, ROWS: tl.constexpr, COLUMNS: tl.
 @triton.jit
 def _product_ends(
     sums, y, row, column, m, n, q, ROWS: tl.constexpr, COLUMNS: tl.constexpr, END: tl.constexpr, PARTS: tl.constexpr, REDUCE: tl.constexpr,
+    ONE: tl.constexpr,
 ):  # fmt: skip
-    """End a tile's columns in two or four parts in turn: the shared memory that a part is written by, and read by where END reads a tensor like y."""
+    """End a tile's columns in two or four parts in turn, each by ONE, as `_product_end`: the shared memory that a part is written by, and read by
+    where END reads a tensor like y."""
     half: tl.constexpr = COLUMNS // 2
     left, right = tl.split(tl.permute(tl.reshape(sums, (ROWS, 2, half)), (0, 2, 1)))
     if PARTS == 2:
-        _product_end(left, y, row, column, m, n, q, ROWS, half, END, REDUCE)
-        _product_end(right, y, row, column + half, m, n, q, ROWS, half, END, REDUCE)
+        ONE(left, y, row, column, m, n, q, ROWS, half, END, REDUCE)
+        ONE(right, y, row, column + half, m, n, q, ROWS, half, END, REDUCE)
     else:
         fourth: tl.constexpr = half // 2
         first, second = tl.split(tl.permute(tl.reshape(left, (ROWS, 2, fourth)), (0, 2, 1)))
         third, last = tl.split(tl.permute(tl.reshape(right, (ROWS, 2, fourth)), (0, 2, 1)))
-        _product_end(first, y, row, column, m, n, q, ROWS, fourth, END, REDUCE)
-        _product_end(second, y, row, column + fourth, m, n, q, ROWS, fourth, END, REDUCE)
-        _product_end(third, y, row, column + half, m, n, q, ROWS, fourth, END, REDUCE)
-        _product_end(last, y, row, column + half + fourth, m, n, q, ROWS, fourth, END, REDUCE)
+        ONE(first, y, row, column, m, n, q, ROWS, fourth, END, REDUCE)
+        ONE(second, y, row, column + fourth, m, n, q, ROWS, fourth, END, REDUCE)
+        ONE(third, y, row, column + half, m, n, q, ROWS, fourth, END, REDUCE)
+        ONE(last, y, row, column + half + fourth, m, n, q, ROWS, fourth, END, REDUCE)

@@ -23,6 +23,7 @@ from warpwright.domains.graph.techniques.kernels import (
     attention,
     fuse,
     fused_product,
+    gated_product,
     half_products,
     int8,
     launch_plan,
@@ -31,6 +32,7 @@ from warpwright.domains.graph.techniques.kernels import (
     scans,
     short_products,
     small_products,
+    symmetric_product,
     tf32x3,
     top_k,
     view_products,
@@ -64,10 +66,10 @@ convolution, which hide it from the rules that look for one.
 
 ON_CPU: tuple[Any, ...] = (*fold.TECHNIQUES, *forms.TECHNIQUES, *fuse.TECHNIQUES, *schedule.TECHNIQUES, *schedule.CPU_TECHNIQUES)
 _KERNELS: tuple[Any, ...] = (
-    *recurrent.TECHNIQUES, *attention.TECHNIQUES, *view_products.TECHNIQUES, *short_products.TECHNIQUES, *fused_product.TECHNIQUES,
-    *small_products.TECHNIQUES, *half_products.TECHNIQUES, *int8.TECHNIQUES, *tf32x3.TECHNIQUES, *precision.TECHNIQUES,
-    *direct_convolution.TECHNIQUES, *implicit.TECHNIQUES, *half.TECHNIQUES, *windows.TECHNIQUES, *scans.TECHNIQUES, *activated.TECHNIQUES,
-    *top_k.TECHNIQUES, *libraries.TECHNIQUES, *fuse.CUDA_TECHNIQUES,
+    *recurrent.TECHNIQUES, *attention.TECHNIQUES, *view_products.TECHNIQUES, *short_products.TECHNIQUES, *symmetric_product.TECHNIQUES,
+    *gated_product.TECHNIQUES, *fused_product.TECHNIQUES, *small_products.TECHNIQUES, *half_products.TECHNIQUES, *int8.TECHNIQUES,
+    *tf32x3.TECHNIQUES, *precision.TECHNIQUES, *direct_convolution.TECHNIQUES, *implicit.TECHNIQUES, *half.TECHNIQUES, *windows.TECHNIQUES,
+    *scans.TECHNIQUES, *activated.TECHNIQUES, *top_k.TECHNIQUES, *libraries.TECHNIQUES, *fuse.CUDA_TECHNIQUES,
 )  # fmt: skip
 ON_CUDA: tuple[Any, ...] = (
     *fold.TECHNIQUES, *forms.TECHNIQUES, *_KERNELS, *schedule.TECHNIQUES, *launch_plan.CUDA_TECHNIQUES, *schedule.CUDA_TECHNIQUES,

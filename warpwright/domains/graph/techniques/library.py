@@ -177,7 +177,7 @@ def _read_attention(node: fx.Node) -> Attention | None:
 def untransposed(node: Any) -> fx.Node | None:
     """Return what the last two axes were exchanged of."""
     rank = len(shape(node))
-    if is_op(node, aten.mT.default):
+    if is_op(node, aten.mT.default) or (rank == 2 and is_op(node, aten.t.default, aten.numpy_T.default)):
         return node.args[0]  # type: ignore[no-any-return]
     if is_op(node, aten.transpose.int) and {axis % rank for axis in node.args[1:3]} == {rank - 2, rank - 1}:
         return node.args[0]  # type: ignore[no-any-return]

@@ -11,7 +11,7 @@ from torch import fx
 
 from warpwright.domains.graph.cpp.calls.reading import float_result, name_of, read_float
 from warpwright.domains.graph.cpp.program import FLOAT, FLOATS, MASK, PLACE, Axes, Program, Unsupported, Value
-from warpwright.domains.graph.ir import argument, is_tensor, value
+from warpwright.domains.graph.ir import argument, aten, is_op, is_tensor, value
 
 UNARY: Mapping[str, tuple[str, int]] = {
     "relu": ("vclamp({0}, 0.f, INF)", 2), "relu6": ("vclamp({0}, 0.f, 6.f)", 2), "neg": ("-{0}", 1), "abs": ("vabs({0})", 1),
@@ -33,6 +33,8 @@ _BINARY: Mapping[str, tuple[str, int]] = {
     "rsub": ("{1} - {0}", 1), "maximum": ("vmax({0}, {1})", 3), "minimum": ("vmin({0}, {1})", 3), "max": ("vmax({0}, {1})", 3),
     "min": ("vmin({0}, {1})", 3),
 }  # fmt: skip
+HELD = 1 << 24
+"""float32 holds all integers up to here."""
 COMPARE = {"gt": ">", "lt": "<", "ge": ">=", "le": "<=", "eq": "==", "ne": "!="}
 
 
@@ -68,9 +70,26 @@ def compare(p: Program, node: fx.Node) -> Value:
     near = p.axes_of_result(node, node.args)
     a, b = node.args[:2]
     operands: tuple[Any, ...] = (a, b)
-    if not all(value(x).dtype in FLOATS if is_tensor(x) else isinstance(x, int | float) for x in operands) and b != 0:
-        raise Unsupported("a comparison of integers other than with 0, which float32 need not hold")
+    if not all(value(x).dtype in FLOATS if is_tensor(x) else isinstance(x, int | float) for x in operands) and not _exact(a, b):
+        raise Unsupported("a comparison of integers that float32 need not hold")
     return p.op(f"({{0}} {COMPARE[name_of(node)]} {{1}})", p.read(a, near), p.read(b, near), type=MASK)
+
+
+def _exact(a: Any, b: Any) -> bool:
+    """Is a comparison of integers the same in float32? Where one of them is below 2^24: a larger other one is rounded, and no nearer than that."""
+    integers = all(not value(x).is_floating_point() and not value(x).is_complex() if is_tensor(x) else isinstance(x, int) for x in (a, b))
+    return integers and (_is_below(a) or _is_below(b))
+
+
+def _is_below(x: Any) -> bool:
+    if isinstance(x, int):
+        return abs(x) < HELD
+    if value(x).dtype in (torch.bool, torch.uint8, torch.int8):
+        return True
+    while is_op(x, aten.view.default, aten.reshape.default, aten.unsqueeze.default):
+        x = x.args[0]
+    numbers = [*x.args, *x.kwargs.values()] if is_op(x, aten.arange.default, aten.arange.start, aten.arange.start_step) else [HELD]
+    return all(abs(number) < HELD for number in numbers if isinstance(number, int | float))
 
 
 def _mask(p: Program, arg: Any, near: Axes) -> Value:

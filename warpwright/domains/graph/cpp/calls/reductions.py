@@ -168,7 +168,7 @@ def loss(p: Program, node: fx.Node) -> Value:
     d = p.op("{0} - {1}", a, b)
     name = name_of(node)
     if name == "kl_div":
-        text = "vexp({1}) * ({1} - {0})" if argument(node, "log_target") else "({1} == 0.f ? splat(0.f) : {1} * vlog({1})) - {1} * {0}"
+        text = "vexp({1}) * ({1} - {0})" if argument(node, "log_target") else "{1} * vlog({1} == 0.f ? splat(1.f) : {1}) - {1} * {0}"
         each = p.op(text, a, b, cost=24)
     elif name == "mse_loss":
         each = p.op("{0} * {0}", d)

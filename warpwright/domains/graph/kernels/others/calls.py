@@ -25,8 +25,13 @@ def library_module(name, package):
 def library_call(table, module, package, call, x, *rest):
     """Return what a call of OWN gives: by the library's kernel on a GPU if it takes it, else by torch."""
     fits, made = table[call]
-    library = library_module(module, package) if x.is_cuda and fits(x, *rest) else None
+    library = library_module(module, package) if x.is_cuda and fits(x, *rest) and _is_aligned(x, *rest) else None
     return OWN[call](x, *rest) if library is None else made(library, x, *rest)
+
+
+def _is_aligned(*given):
+    """Do tensors begin at multiples of 16 bytes, as kernels that copy vectors expect without asking?"""
+    return all(one.data_ptr() % 16 == 0 for one in given if isinstance(one, torch.Tensor))
 
 
 def _own_cross_entropy(x, target, reduction, ignored, smoothing):

@@ -38,7 +38,7 @@ class _CudnnPlan:
             **_cudnn_target(library, self.device),
         )  # fmt: skip
         places = [
-            graph.tensor(dim=list(t.shape), stride=list(t.stride()), data_type=kinds[t.dtype], is_pass_by_value=t.device.type == "cpu", uid=i + 1)
+            graph.tensor(dim=list(t.shape), stride=_steps(t), data_type=kinds[t.dtype], is_pass_by_value=t.device.type == "cpu", uid=i + 1)
             for i, t in enumerate(tensors)
         ]
         result = write(library, graph, *places)
@@ -59,6 +59,10 @@ class _CudnnPlan:
         places = {i + 1: t for i, t in enumerate((*tensors, result))}
         self.graph.execute(places, workspace, **_cudnn_target(self.library, self.device))
         return result
+
+
+def _steps(t):
+    return [max(1, step) if n == 1 else step for n, step in zip(t.shape, t.stride(), strict=True)]
 
 
 def _cudnn_target(library, device):
@@ -132,7 +136,7 @@ def _cudnn_convolution(library, x, weight, bias, stride, padding, dilation, grou
 
 
 def _cudnn_linear(library, x, weight, bias, end):
-    rows = x.reshape(1, -1, x.shape[-1])
+    rows = x.reshape(1, -1, x.shape[-1]).contiguous()
     tensors = [rows, weight.t().unsqueeze(0)] + ([] if bias is None else [bias.view(1, 1, -1)])
 
     def write(library, graph, a, b, *more):
@@ -146,6 +150,10 @@ def _cudnn_linear(library, x, weight, bias, end):
 
 def _cudnn_attention(library, q, k, v, mask, causal, scale, grouped):
     scale = q.shape[-1] ** -0.5 if scale is None else scale
+    if mask is not None:  # one that is spread to all heads, as it is
+        whole = mask.shape[2] * mask.stride(2)
+        sizes, steps = [1 if mask.stride(i) == 0 else mask.shape[i] for i in (0, 1)], [mask.stride(i) or whole for i in (0, 1)]
+        mask = mask.as_strided((*sizes, *mask.shape[2:]), (*steps, *mask.stride()[2:]))
     tensors = [q, k, v] + ([] if mask is None else [mask])
 
     def write(library, graph, q, k, v, *bias):
@@ -165,7 +173,7 @@ def _cudnn_attention(library, q, k, v, mask, causal, scale, grouped):
 
 def _cudnn_norm(library, call, x, sizes, weight, bias, eps, rest):
     count = math.prod(sizes)
-    rows = x.reshape(-1, count, 1, 1)
+    rows = x.reshape(-1, count, 1, 1).contiguous()
     eps = torch.full((1, 1, 1, 1), eps_of(x, eps))
     tensors = [rows, weight.reshape(1, count, 1, 1), *([] if bias is None else [bias.reshape(1, count, 1, 1)]), eps]
 
@@ -188,7 +196,8 @@ def _takes_convolution(x, weight, bias, stride, padding, dilation, groups, end):
     more = () if bias is None else (bias,)
     if end and form_of(x, weight) is torch.contiguous_format and (end != "relu" or bias is None):
         return False  # with channels first cuDNN has kernels for a bias and a ReLU; its one engine for sigmoid and tanh is the slowest
-    return x.dim() in (4, 5) and groups == 1 and x.dtype in (torch.float32, *HALVES) and _is_plain(x, weight, *more)
+    wide = groups == 1 or weight.shape[1] >= 16  # of fewer channels a group cuDNN puts its plain loop first
+    return x.dim() in (4, 5) and wide and x.dtype in (torch.float32, *HALVES) and _is_plain(x, weight, *more)
 
 
 def _takes_linear(x, weight, bias, end):
@@ -197,9 +206,9 @@ def _takes_linear(x, weight, bias, end):
 
 
 def _takes_attention(q, k, v, mask, causal, scale, grouped):
-    fits = all(t.dim() == 4 and t.stride(-1) == 1 and t.shape[-1] % 8 == 0 and t.shape[-1] <= 256 for t in (q, k, v))
+    fits = all(t.dim() == 4 and t.stride(-1) == 1 and t.shape[-1] % 8 == 0 and t.shape[-1] <= 256 and min(t.stride()) > 0 for t in (q, k, v))
     shared = q.shape[1] == k.shape[1] or (grouped and q.shape[1] % k.shape[1] == 0)
-    added = mask is None or (mask.dim() == 4 and mask.dtype is q.dtype and mask.stride(-1) == 1 and not causal)
+    added = mask is None or (mask.dim() == 4 and mask.dtype is q.dtype and mask.stride(-1) == 1 and mask.stride(-2) > 0 and not causal)
     return fits and shared and added and q.dtype in HALVES and _is_plain(q, k, v) and q.shape[0] == k.shape[0]
 
 

@@ -3,7 +3,7 @@ flashinfer-python, and nvcc or flashinfer-jit-cache, since its kernels are compi
 
     scaled_dot_product_attention(q, k, v)  ->  single_prefill_with_kv_cache(q, k, v)            silu(x[:, :h]) * x[:, h:]  ->  silu_and_mul(x)
 
-Read at release 0.7.4. For batches it has plans that read lengths on the host, for servers; they are not asked.
+Read at releases 0.5.3 and 0.7.4. For batches it has plans that read lengths on the host, for servers; they are not asked.
 """
 
 # mypy: ignore-errors

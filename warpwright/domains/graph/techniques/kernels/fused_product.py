@@ -34,7 +34,7 @@ from warpwright.space import Traits
 
 _LEAST_FLOPS = 1e9
 """Operations below which the library's call and one more cost no more than a launch of ours."""
-_EVEN = 16
+EVEN = 16
 """Bytes that rows of all tensors are multiples of, for the hardware that copies blocks of them."""
 KINDS = (torch.bfloat16, torch.float16)
 """float32 in TF32 is not among them: the tensor cores cut operands off, which erred 2.6 times as much as cuBLAS's TF32 on an H200, and gained nothing
@@ -111,14 +111,18 @@ class _Found:
     reduction: RowReduction | None
 
 
-def _load(operand: fx.Node, start: fx.Node) -> str | None:
-    """A number a column, a number a row, one in all, or a tensor like the result."""
+OF_COLUMNS = "tl.load({q} + column, mask=column < n, other=0.0)[None, :].to(tl.float32)"
+"""How a number a column is read."""
+
+
+def load(operand: fx.Node, start: fx.Node) -> str | None:
+    """Return how an operand is read: a number a column, a number a row, one in all, or a tensor like the result."""
     sizes = (1,) * (len(shape(start)) - len(shape(operand))) + shape(operand)
     if len(sizes) != len(shape(start)):
         return None
     if all(size == 1 for size in sizes[:-1]) and sizes[-1] in (1, shape(start)[-1]):
         at = "{q} + column" if sizes[-1] > 1 else "{q} + column * 0"
-        return f"tl.load({at}, mask=column < n, other=0.0)[None, :].to(tl.float32)"
+        return OF_COLUMNS.replace("{q} + column", at)
     if sizes == (*shape(start)[:-1], 1):
         return "tl.load({q} + row, mask=row < m, other=0.0)[:, None].to(tl.float32)"
     if sizes != shape(start):
@@ -127,8 +131,18 @@ def _load(operand: fx.Node, start: fx.Node) -> str | None:
     return f"tl.load({at}, mask={inside}, other=0.0).to(tl.float32)"
 
 
-def read(node: fx.Node) -> _Found | None:
-    """Return the product at a call and what follows it, where the kernel covers both."""
+@dataclass(frozen=True)
+class Operands:
+    """What a product in 16 bits is of: x [..., k] times rows of w [n, k], or w [k, n]; and a bias, or None."""
+
+    x: fx.Node
+    w: fx.Node
+    by_rows: bool
+    bias: Any
+
+
+def operands_of(node: fx.Node) -> Operands | None:
+    """Return what the product at a call is of, where a kernel covers it, whatever follows."""
     bias: Any = None
     if is_op(node, aten.linear.default):
         x, w, by_rows, bias = node.args[0], node.args[1], True, argument(node, "bias")
@@ -140,23 +154,31 @@ def read(node: fx.Node) -> _Found | None:
         (bias, x, w), by_rows = node.args[:3], False
     else:
         (x, w), by_rows = node.args[:2], False
-    if not is_tensor(x) or not is_tensor(w) or not _covered(node, x, w):  # type: ignore[arg-type]
+    covered = is_tensor(x) and is_tensor(w) and _covered(node, x, w)  # type: ignore[arg-type]
+    return Operands(x, w, by_rows, bias) if covered else None  # type: ignore[arg-type]
+
+
+def read(node: fx.Node) -> _Found | None:
+    """Return the product at a call and what follows it, where the kernel covers both."""
+    of = operands_of(node)
+    if of is None:
         return None
+    x, bias = of.x, of.bias
     for norms in (product_ends.NORMS, {}):
-        end = epilogue.after(node, Reading(_load, norms, product_ends.MOST_OPERANDS)) or Epilogue((node,), (), (), ())
+        end = epilogue.after(node, Reading(load, norms, product_ends.MOST_OPERANDS)) or Epilogue((node,), (), (), ())
         reduction = product_ends.reduction_after(end.last)
-        blocks = _blocks(node, x, end, reduction)  # type: ignore[arg-type]
+        blocks = _blocks(node, x, end, reduction)
         if product_ends.widest_group(end.nodes) <= part_of(blocks):
             break
     if bias is not None:
-        text = _load(bias, node)
+        text = load(bias, node)
         if text is None or bias in end.operands or len(end.operands) == product_ends.MOST_OPERANDS:
             return None
         lines = (f"v0 = v0 + p{len(end.operands)}", *end.lines)
         end = replace(end, operands=(*end.operands, bias), loads=(*end.loads, text), lines=lines)
     if len(end.nodes) == 1 and reduction is None:
         return None
-    return _Found(x, w, by_rows, bias is not None, end, blocks, reduction)  # type: ignore[arg-type]
+    return _Found(of.x, of.w, of.by_rows, bias is not None, end, blocks, reduction)
 
 
 def _blocks(node: fx.Node, x: fx.Node, end: Epilogue, reduction: RowReduction | None) -> list[int]:
@@ -173,7 +195,7 @@ def _covered(node: fx.Node, x: fx.Node, w: fx.Node) -> bool:
         return False
     (k, n), size = (shape(x)[-1], shape(node)[-1]), value(x).element_size()
     m = math.prod(shape(x)[:-1])
-    return dtype(x) in KINDS and k * size % _EVEN == 0 and n * size % _EVEN == 0 and m < 1 << 31 and 2.0 * m * n * k >= _LEAST_FLOPS
+    return dtype(x) in KINDS and k * size % EVEN == 0 and n * size % EVEN == 0 and m < 1 << 31 and 2.0 * m * n * k >= _LEAST_FLOPS
 
 
 @dataclass(frozen=True)
@@ -190,7 +212,7 @@ class FusedProducts:
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield one action for all such products together."""
         late = ("compile", "cuda_graph", "plan", "fuse_cuda")
-        if ir.training is None and not any(ir.scheduled(name) for name in late) and any(map(read, _starts(ir))):
+        if ir.training is None and not any(ir.scheduled(name) for name in late) and any(map(read, starts(ir))):
             yield Action(self.name)
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
@@ -198,7 +220,7 @@ class FusedProducts:
         if action not in list(self.sites(ir)):
             raise NotApplicable("expected a large product in 16 bits that element-wise calls follow", f"not {action}")
         e = edit(ir)
-        for name in [node.name for node in _starts(ir)]:
+        for name in [node.name for node in starts(ir)]:
             node = next((one for one in e.graph.nodes if one.name == name), None)
             found = read(node) if node is not None and node.users else None
             if node is not None and found is not None:
@@ -206,7 +228,8 @@ class FusedProducts:
         return e.finish()
 
 
-def _starts(ir: GraphIR) -> list[fx.Node]:
+def starts(ir: GraphIR) -> list[fx.Node]:
+    """Return the products that kernels may compute."""
     return [node for node in ir.graph.nodes if is_op(node, *_PRODUCTS) or node.target is HALF_PRODUCT]
 
 

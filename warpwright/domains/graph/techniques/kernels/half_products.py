@@ -94,9 +94,9 @@ class HalfProducts:
         """Return the IR with every such product in float16, and what depends on parameters alone folded."""
         if action not in list(self.sites(ir)):
             raise NotApplicable("expected a large float32 product where TF32 is permitted", f"not {action}")
-        e = edit(ir)
+        e, cut = edit(ir), dict[fx.Node, tuple[fx.Node, fx.Node]]()
         for name in _large(ir):
-            _replace(e, e.node(name))
+            _replace(e, e.node(name), cut)
         done = e.finish(self.assume)
         return FOLD.apply(done, Action(FOLD.name)) if list(FOLD.sites(done)) else done
 
@@ -115,11 +115,14 @@ def _is_worth_it(product: Product) -> bool:
     return is_parameter_only(product.right) and even and flops >= _LEAST_FLOPS and flops >= _LEAST_INTENSITY * moved
 
 
-def _replace(e: Edit, node: fx.Node) -> None:
+def _replace(e: Edit, node: fx.Node, cut: dict[fx.Node, tuple[fx.Node, fx.Node]]) -> None:
+    """Replace a product; `cut`: left operands of those before it, which are cut once, and what came of it."""
     product = read(node)
     assert product is not None
     at = e.before(node)
-    x, of_x = _halved(at, product.x, -1, LARGEST)
+    if product.x not in cut:
+        cut[product.x] = _halved(at, product.x, -1, LARGEST)
+    x, of_x = cut[product.x]
     w, of_w = _halved(at, product.right, -1 if product.by_rows else -2, OF_A_PARAMETER)
     if product.by_rows:
         of_w = at.call(aten.reshape.default, of_w, [shape(product.right)[0]])

@@ -1,0 +1,253 @@
+"""Programs whose product ends with more than element-wise calls, on one GPU: norms of groups, reduced rows, two joined products, half of a
+symmetric one.
+
+    timeout -k 2 70 python -m benchmarks.kernels.product_ends --out OUT [--cases "group norm|x x^T"] [--no-compile] [--seconds 58] [--jobs 12] [--dry]
+
+A row a case: milliseconds of eager, torch.compile, the library's product with our kernel after it ("two kernels"), our kernel that ends so ("ours"),
+and cuBLAS's product with nothing after it; medians of five batches in turns, calls back to back. Errors of a part of the result against float64, over
+eager's. "gain": of the fastest other program. TF32 is permitted in float32 products. Programs are written and compiled by other processes first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+
+from benchmarks.kernels.beside import compile_all, error, in_turns, module, options_of
+from benchmarks.kernels.row_file import Row, run
+from warpwright.base import Action
+from warpwright.domains.graph.capture import from_module
+from warpwright.domains.graph.cuda.plan import DEFAULT
+from warpwright.domains.graph.lower import Original, lower
+from warpwright.domains.graph.techniques.kernels.fuse import FuseCuda, fuse_cuda
+from warpwright.domains.graph.techniques.kernels.fused_product import FusedProducts
+from warpwright.domains.graph.techniques.kernels.gated_product import GatedProducts
+from warpwright.domains.graph.techniques.kernels.half_products import HalfProducts
+from warpwright.domains.graph.techniques.kernels.symmetric_product import SymmetricProducts
+
+FILE = """import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        {layers}
+        self.to({kind})
+
+    def forward(self, x):
+        {body}
+
+
+def get_inputs():
+    return [torch.randn({size}).to({kind})]
+
+
+def get_init_inputs():
+    return []
+"""
+FUSED, GATED, SYMMETRIC = FusedProducts(), GatedProducts(), SymmetricProducts()
+WAYS = ("two kernels", "ours")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model of one input."""
+
+    layers: str
+    body: str
+    size: tuple[int, ...]
+    columns: int
+    """Of the product, of both together where there are two."""
+    technique: Any
+    kind: torch.dtype = torch.bfloat16
+
+    @property
+    def text(self) -> str:
+        """Return the task's file."""
+        return FILE.format(layers=self.layers, body=self.body, size=self.size, kind=self.kind)
+
+    @property
+    def flops(self) -> float:
+        """Of the product, both halves of a symmetric one."""
+        return 2.0 * self.columns * torch.Size(self.size).numel()
+
+    @property
+    def part(self) -> slice:
+        """Of the input and the result, what errors are worked out of."""
+        return slice(1) if len(self.size) == 3 else slice(64)
+
+
+def _linear(k: int, n: int, more: str = "") -> str:
+    return f"self.linear = nn.Linear({k}, {n}){more}"
+
+
+def _pair(k: int, n: int) -> str:
+    return f"self.gate, self.up = nn.Linear({k}, {n}, False), nn.Linear({k}, {n}, False)"
+
+
+_NORM = "; self.norm = nn.GroupNorm({}, {})".format
+CASES: dict[str, Case] = {
+    "TF32 32768 x 1024 -> 4096, silu, group norm (2:37)": Case(
+        _linear(1024, 4096, _NORM(64, 4096)), "return self.norm(F.silu(self.linear(x)))", (32768, 1024), 4096, FUSED, torch.float32),
+    "TF32 1024 x 8192 -> 8192, group norm, least (2:75)": Case(
+        _linear(8192, 8192, _NORM(512, 8192)), "return self.norm(self.linear(x)).amin(1, keepdim=True)", (1024, 8192), 8192, FUSED, torch.float32),
+    "TF32 1024 x 8192 -> 8192, logsumexp (2:64)": Case(
+        _linear(8192, 8192), "return F.gelu(torch.logsumexp(self.linear(x), 1, keepdim=True))", (1024, 8192), 8192, FUSED, torch.float32),
+    "bf16 8192 x 1024 -> 32768, logsumexp": Case(
+        _linear(1024, 32768), "return torch.logsumexp(self.linear(x), -1)", (8192, 1024), 32768, FUSED),
+    "bf16 16384 x 1024 -> 4096, gelu, mean": Case(
+        _linear(1024, 4096), "return F.gelu(self.linear(x)).mean(-1)", (16384, 1024), 4096, FUSED),
+    "bf16 8192 x 4096 -> 2 x 11008, swiglu": Case(
+        _pair(4096, 11008), "return F.silu(self.gate(x)) * self.up(x)", (8192, 4096), 2 * 11008, GATED),
+    "bf16 8192 x 1024 -> 2 x 2816, swiglu": Case(
+        _pair(1024, 2816), "return F.silu(self.gate(x)) * self.up(x)", (8192, 1024), 2 * 2816, GATED),
+    "bf16 4096 x 2048 -> 2 x 8192, geglu of halves": Case(
+        _linear(2048, 16384), "a, b = self.linear(x).chunk(2, -1); return a * F.gelu(b)", (4096, 2048), 16384, GATED),
+    "bf16 x x^T of 8192 x 4096": Case("pass", "return x @ x.T", (8192, 4096), 8192, SYMMETRIC),
+    "bf16 x x^T of 4096 x 1024, scaled, exponential": Case("pass", "return torch.exp(x @ x.T * 0.01 - 10.0)", (4096, 1024), 4096, SYMMETRIC),
+    "fp16 x x^T of 64 x 512 x 4096, scaled": Case(
+        "pass", "return torch.bmm(x, x.transpose(1, 2)) / 2048", (64, 512, 4096), 512, SYMMETRIC, torch.float16),
+}  # fmt: skip
+
+def main() -> None:
+    """Write rows.jsonl, and print each row."""
+    options = options_of(__doc__, 58.0)
+    torch.set_grad_enabled(False)
+    torch.backends.cuda.matmul.allow_tf32 = True
+    names = [name for name in CASES if not options.cases or any(part in name for part in options.cases.split("|"))]
+    options.out.mkdir(parents=True, exist_ok=True)
+    os.environ.setdefault("WARPWRIGHT_CACHE", str(options.out.resolve() / "cache"))
+    if options.dry:
+        run([({"case": name}, partial(_dry, name, options)) for name in names], options.out, options.seconds)
+        return
+    todo = [(name, way) for name in names for way in (*WAYS, *(() if options.no_compile else ("compile",)))]
+    if options.compile_part:
+        part, parts = map(int, options.compile_part.split("/"))
+        for name, way in todo[part::parts]:
+            with suppress(Exception):  # what fails says so when it is timed
+                torch._dynamo.reset()
+                case = CASES[name]
+                model, x = _given(case, "cuda")
+                _program(name, case, way, model, options)(x)
+        return
+    compile_all("benchmarks.kernels.product_ends", options.jobs, 0.5 * options.seconds)
+    run([({"case": name}, partial(_rows, name, options)) for name in names], options.out, options.seconds)
+
+
+def written(case: Case, way: str) -> str:
+    """Return the text of a program."""
+    names: dict[str, Any] = {}
+    exec(case.text, names)
+    with torch.device("meta"):
+        ir = from_module(names["Model"](), [torch.empty(case.size, dtype=case.kind)])
+    actions, techniques = list[Action](), [HalfProducts(tf32=True)] if case.kind == torch.float32 else []
+    for technique in (*techniques, *([case.technique] if way == "ours" else [])):
+        actions.append(Action(technique.name))
+        ir = technique.apply(ir, actions[-1])
+    if list(FuseCuda().sites(ir)):
+        actions.append(fuse_cuda(1, DEFAULT))
+        ir = FuseCuda().apply(ir, actions[-1])
+    return lower(ir, actions, Original("product_ends", case.text, target="cuda")).source.text
+
+
+def _given(case: Case, device: str) -> tuple[Any, torch.Tensor]:
+    """Return a case's model and input."""
+    names: dict[str, Any] = {}
+    exec(case.text, names)
+    torch.manual_seed(0)
+    with torch.device(device):
+        return names["Model"](), torch.randn(case.size).to(case.kind)
+
+
+def _program(name: str, case: Case, way: str, model: Any, options: argparse.Namespace) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Return a program with the model's parameters; its text is written where no other process wrote it."""
+    if way == "compile":
+        return cast(Any, torch.compile)(model, dynamic=False)  # type: ignore[no-any-return]
+    path = options.out.resolve() / f"{way.replace(' ', '_')}_{list(CASES).index(name)}.py"
+    if not path.exists():
+        text = written(case, way)
+        partly = Path(f"{path}.{os.getpid()}")
+        partly.write_text(text)
+        partly.rename(path)
+    names = module(path)
+    new = names.ModelNew().to("cuda")
+    new.load_state_dict(model.state_dict())
+    misfit = names._Watch.of(new, names.VERIFIED).misfit([torch.empty(case.size, dtype=case.kind, device="cuda")])
+    if misfit is not None:  # it would make the original's calls
+        raise RuntimeError(f"expected a program for its own case, saw {misfit}")
+    return new  # type: ignore[no-any-return]
+
+
+def _rows(name: str, options: argparse.Namespace) -> Iterator[Row]:
+    case = CASES[name]
+    torch.cuda.empty_cache()
+    model, x = _given(case, "cuda")
+    torch._dynamo.reset()
+    row: Row = {"table": "product-ends", "case": name, "device": torch.cuda.get_device_name(), "torch": torch.__version__, "ms": {}, "failed": {}}
+    calls: dict[str, Callable[[], Any]] = {"eager": partial(model, x)}
+    exact = _exact(case, model, x)
+    errors = {"eager": error(_part(case, model(x)), exact)}
+    for way in (*WAYS, *(() if options.no_compile else ("compile",))):
+        try:
+            program = _program(name, case, way, model, options)
+            errors[way] = error(_part(case, program(x)), exact)
+            calls[way] = partial(program, x)
+        except Exception as failure:  # one program must not end the others
+            row["failed"][way] = f"{type(failure).__name__}: {failure}"[:300]
+    right = _right(case, model, x)
+    if case.kind == torch.float32:
+        calls["product alone"] = lambda: torch.mm(half, right.T, out_dtype=torch.float32)
+        half, right = x.half(), right.half()
+    else:
+        calls["product alone"] = lambda: x @ right.mT
+    in_turns(row, calls)
+    ms, alone = row.pop("ms"), row.pop("failed")
+    others = min(ms[way] for way in ("eager", "two kernels", "compile") if way in ms)
+    row |= {f"{way} ms": ms[way] for way in ms}
+    if "ours" in ms:
+        row |= {"TFLOP/s": round(case.flops / ms["ours"] / 1e9, 1), "gain": round(others / ms["ours"], 3)}
+        row |= {"of the product alone": round(ms["product alone"] / ms["ours"], 3)}
+    yield row | {"times eager's error": {way: round(one / errors["eager"], 3) for way, one in errors.items()}, "failed": alone}
+
+
+def _right(case: Case, model: Any, x: torch.Tensor) -> torch.Tensor:
+    """Return the product's right operand by rows, both of them where there are two."""
+    if case.technique is SYMMETRIC:
+        return x
+    return torch.cat([model.gate.weight, model.up.weight]) if hasattr(model, "gate") else model.linear.weight
+
+
+def _exact(case: Case, model: Any, x: torch.Tensor) -> torch.Tensor:
+    """Return the part of the result in float64."""
+    import copy
+
+    return copy.deepcopy(model).double()(x[case.part].double())  # type: ignore[no-any-return]
+
+
+def _part(case: Case, y: torch.Tensor) -> torch.Tensor:
+    """Return that part of a result; of x x^T what the same rows give."""
+    y = y[case.part]
+    return y[..., : case.part.stop] if case.technique is SYMMETRIC and y.dim() == 2 else y
+
+
+def _dry(name: str, options: argparse.Namespace) -> Iterator[Row]:
+    """Yield what our programs hold, and that their kernels' functions are there; nothing is run."""
+    case = CASES[name]
+    for way in WAYS:
+        text = written(case, way)
+        held = [kind for kind in ("fused_product", "gated_product", "symmetric_product") if f"def {kind}(" in text]
+        yield {"table": "dry", "case": name, "way": way, "lines": text.count("\n"), "kernels": held}
+
+
+if __name__ == "__main__":
+    main()
