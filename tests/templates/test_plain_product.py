@@ -116,6 +116,6 @@ def test_what_is_plain_and_by_which_tile(monkeypatch: pytest.MonkeyPatch) -> Non
     chosen: list[Tile] = []
     monkeypatch.setattr(plain_product, "_multiprocessors", lambda device: 132)
     monkeypatch.setattr(plain_product, "kernel", lambda device, tile, *terms: chosen.append(tile))
-    for m, n, k in ((128, 1024, 1024), (512, 512, 512), (64, 64, 64), (256, 1024, 1024)):
+    for m, n, k in ((128, 1024, 1024), (512, 512, 512), (64, 64, 64), (256, 1024, 1024), (131, 67, 1000)):
         plain_product.launch(torch.empty(m, k), torch.empty(k, n))
-    assert chosen == [WIDE, MANY, MANY, MANY]
+    assert chosen == [WIDE, MANY, MANY, MANY, MANY]

@@ -40,6 +40,9 @@ class Tile(NamedTuple):
 
 MANY, WIDE = Tile(), Tile(8, 4, 16, 128)
 """In general; where one tile at most for each multiprocessor has many terms."""
+MOST_TERMS, LEAST_TILES = 768, 48
+"""Of `MANY`, and of `WIDE`: where tiles are fewer cuBLAS cuts k in many parts, and errs as little as the 16 shares of a wide tile (1.5e-7 by the
+model of docs/ops.md, where `MANY` errs by 1.0e-7)."""
 
 
 class Side(NamedTuple):
@@ -81,7 +84,7 @@ class Launch:
     def __init__(self, a: torch.Tensor, b: torch.Tensor, left: Side, right: Side, tile: Tile | None = None) -> None:
         """Choose the tile, unless it is given, and load the kernel."""
         (m, k), n, self.device = a.shape, b.shape[1], a.get_device()
-        tile = tile or (WIDE if k > 768 and tiles(m, n) <= _multiprocessors(self.device) else MANY)
+        tile = tile or (WIDE if k > MOST_TERMS and LEAST_TILES <= tiles(m, n) <= _multiprocessors(self.device) else MANY)
         self.shape, self.strides, self.grid = (m, n), (n, 1), tiles(m, n, tile)
         self.kernel, self.host = kernel(self.device, tile, left.terms, right.terms), host()
         self.numbers = (left.pitch, right.pitch, m, n, k)
