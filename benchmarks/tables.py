@@ -46,6 +46,7 @@ VIEWS: Mapping[str, View] = {
     "kernelbench": kernelbench,
     "kernelbench-levels": levels.view,
     "kernelbench-cpu-level-2": partial(levels.view, of="level-2, 30 November"),
+    "kernelbench-cpu-one-thread": partial(levels.view, of="level-2, asked again on one thread"),
     "kernelbench-levels-113": partial(levels.view, of="draw-113"),
     "kernelbench-levels-229": partial(levels.view, of="draw-229"),
     "kernelbench-levels-307": partial(levels.view, of="draw-307"),

@@ -25,6 +25,8 @@ from warpwright.domains.graph.ir import GraphIR
 from warpwright.domains.graph.lower import Original, constructor, head, program_text
 from warpwright.domains.graph.text.apart import apart
 
+TORCH = re.compile(r"import torch *(#.*)?")
+
 NAMED = '''def _named(kind, name):
     """Give a class that a function returned the name that it has in this file, by which it is pickled."""
     kind.__name__ = kind.__qualname__ = name
@@ -98,11 +100,15 @@ def imports_first(text: str) -> str:
 
 
 def indented(text: str) -> str:
-    """Return the text four columns further to the right, except for the lines that a text of several lines goes on in."""
+    """Return the text four columns further to the right, except for the lines that a text of several lines goes on in.
+
+    It imports no torch, which the file has: in a function that would be a name of its own, unknown above the line.
+    """
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     texts = [token for token in tokens if tokenize.tok_name[token.type] in ("STRING", "FSTRING_MIDDLE")]
     inside = {line for token in texts for line in range(token.start[0] + 1, token.end[0] + 1)}
-    return "\n".join(line if number in inside else textwrap.indent(line, "    ") for number, line in enumerate(text.splitlines(), 1))
+    lines = [(number in inside, line) for number, line in enumerate(text.splitlines(), 1)]
+    return "\n".join(line if within else textwrap.indent(line, "    ") for within, line in lines if within or not TORCH.fullmatch(line))
 
 
 def _model(ir: Assembly, original: Original) -> list[str]:
