@@ -30,3 +30,8 @@ def test_a_template_has_a_row_for_each_library_that_takes_it() -> None:
     quack = libraries.LIBRARIES["quack"]  # its version is not known where it is not installed
     [row] = templates.beside_libraries("case", {quack: lambda x: 2 * x}, [torch.ones(4)], torch.ones(4), 0.5, 1e-6, True)
     assert row["library"].startswith("quack-kernels") and row["error of torch's"] == 2.0 and row["of the library"] == "0.00x"
+
+
+def test_a_program_is_a_file() -> None:
+    module = libraries.loaded("import inspect\n\n\ndef one():\n    return 1\n\n\nTEXT = inspect.getsource(one)\n")
+    assert module.TEXT.startswith("def one")

@@ -19,3 +19,9 @@ def test_each_case_ends_in_the_kernel_that_it_is_about(name: str) -> None:
 def test_a_case_counts_the_operations_of_its_product() -> None:
     assert CASES["bf16 x x^T of 8192 x 4096"].flops == 2.0 * 8192 * 8192 * 4096
     assert CASES["bf16 8192 x 1024 -> 2 x 2816, swiglu"].flops == 2.0 * 8192 * 1024 * 2 * 2816
+
+
+def test_few_terms_are_timed_as_two_programs_too() -> None:
+    case = CASES["bf16 8192 x 768 -> 3072, gelu"]
+    texts = [product_ends.written(case, way) for way in case.ways]
+    assert [str(product_ends._FEW_SHAPE) in text for text in texts] == [False, False, True]

@@ -269,3 +269,32 @@ def test_all_who_build_have_one_share(lock: DeviceLock, monkeypatch: pytest.Monk
     done.set()
     for thread in (latecomer, *timers):
         thread.join()
+
+
+class Known:
+    """A worker that another thread adds its own beside, at the moment that it is looked at."""
+
+    def __init__(self, living: device_yield.Living, others: list[Known]) -> None:
+        self.living, self.others = living, others
+
+    @property
+    def alive(self) -> bool:
+        self.others.append(Known(self.living, self.others))
+        self.living.add(self.others[-1])  # type: ignore[arg-type]
+        self.living.discard(self)  # type: ignore[arg-type]
+        return False
+
+
+def test_workers_come_and_go_while_others_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    living, others = device_yield.Living(), []
+    monkeypatch.setattr(device_yield, "living", living)
+    others += [Known(living, others) for _ in range(3)]
+    for one in others:
+        living.add(one)
+    assert others[0] in living and len(living) == 3
+    held = SimpleNamespace(wanted=True, step_aside=lambda: None)
+    with device_yield.yielding(held):
+        device_yield.give_way()
+    assert len(others) == 6 and list(living) == others[3:]
+    del others[3:]
+    assert list(living) == [] and len(living) == 0, "nobody holds a worker for its being here"

@@ -50,7 +50,7 @@ def _plain_empty(sizes, strides, kind):
     return torch.empty_strided(sizes, strides, dtype=kind, device="cuda")
 
 
-_fresh = getattr(getattr(getattr(torch._C, "_dynamo", None), "guards", None), "_empty_strided_cuda", _plain_empty)
+_empty_on_gpu = getattr(getattr(getattr(torch._C, "_dynamo", None), "guards", None), "_empty_strided_cuda", _plain_empty)
 """A new tensor on the current GPU, by torch's own short way where it has one."""
 
 
@@ -104,7 +104,7 @@ class _CudaKernels:
         """Return the current stream of a GPU."""
         return torch._C._cuda_getCurrentRawStream(index)
 
-    fresh = staticmethod(_fresh)
+    fresh = staticmethod(_empty_on_gpu)
 
     def handles(self, index):
         """Return the driver's functions for a table of launches with their context, and of each kernel its handle, blocks and threads."""

@@ -89,7 +89,7 @@ def _register(model):
             registry[str(type(part)) if type(registry) is dict else part] = part._can_record_outputs
 
 
-def _fresh(value):
+def _fresh_example(value):
     if not isinstance(value, torch.Tensor) or value.numel() == 0:
         return value
     if not value.is_floating_point() and not value.is_complex():
@@ -102,7 +102,7 @@ def _fresh(value):
 def get_inputs():
     others = _SAVED.get("others", [])
     place = random.randrange(1 + len(others)) if others else 0
-    return list(torch.utils._pytree.tree_map(_fresh, [_SAVED["inputs"], *others][place]))
+    return list(torch.utils._pytree.tree_map(_fresh_example, [_SAVED["inputs"], *others][place]))
 
 
 def get_init_inputs():

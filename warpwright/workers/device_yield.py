@@ -71,7 +71,36 @@ class _Holding(threading.local):
 
 
 _holding = _Holding()
-living: weakref.WeakSet[Stoppable] = weakref.WeakSet()
+class Living:
+    """The workers that are stopped, each as long as somebody else holds it.
+
+    Threads add and discard workers while others go through them, so that each goes through the workers of one moment: a WeakSet raises
+    "Set changed size during iteration" then, also for list(...), which its Python code makes one by one.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[int, weakref.ref[Stoppable]] = {}
+
+    def add(self, worker: Stoppable) -> None:
+        """Have it stopped with the others."""
+        key = id(worker)
+        self._held[key] = weakref.ref(worker, lambda _: self._held.pop(key, None))
+
+    def discard(self, worker: Stoppable) -> None:
+        """Leave it running."""
+        self._held.pop(id(worker), None)
+
+    def __contains__(self, worker: object) -> bool:
+        return id(worker) in self._held
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __iter__(self) -> Iterator[Stoppable]:
+        return iter([worker for held in list(self._held.values()) if (worker := held()) is not None])  # list of a dictionary: one step
+
+
+living = Living()
 
 
 def held() -> bool:
@@ -94,13 +123,22 @@ def yielding(device: Held) -> Iterator[None]:
         _holding.devices.remove(device)
 
 
+def alive() -> list[Stoppable]:
+    """Return those of `living` at one time: other threads begin and end workers meanwhile, of several declared shapes one each."""
+    while True:
+        try:
+            return list(living)
+        except RuntimeError:  # the set changed size
+            continue
+
+
 def give_way() -> float:
     """Step aside if somebody wants to time; return the seconds that it took."""
     held = _holding.devices
     if not held or not held[-1].wanted:
         return 0.0
     began = time.monotonic()
-    workers = [worker for worker in living if worker.alive and not worker.freezer.frozen]
+    workers = [worker for worker in alive() if worker.alive and not worker.freezer.frozen]
     try:
         for worker in workers:
             worker.signal(signal.SIGSTOP)

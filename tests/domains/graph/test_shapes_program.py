@@ -86,3 +86,12 @@ def test_one_refresh_is_of_every_program(tmp_path: Path, text: str) -> None:
         old.load_state_dict(new.state_dict())
         for x in inputs:
             torch.testing.assert_close(new(x), old(x))
+
+
+def test_programs_with_kernels_in_cuda_know_torch(tmp_path: Path) -> None:
+    """A program's helpers import torch: in the function that holds it, that hid the file's above the line."""
+    space = graph.space(models.task(tmp_path, MODEL.replace("(3, 3, 4)", "(64, 64, 64)"), shapes='[{"x": [64, 64, 64]}]', mode="eval"), "cuda")
+    action = next(action for action in space.actions(space.start) if action.technique == "cuda_graph")
+    text = space.candidate([action]).source.text
+    assert load(text)["ModelNew"] is not None
+    assert not [line for line in text.splitlines() if line.strip().startswith("import torch") and line.startswith("    import")]

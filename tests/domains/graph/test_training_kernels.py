@@ -16,6 +16,7 @@ from warpwright.base import Action
 from warpwright.domains import graph
 from warpwright.domains.graph import derivatives
 from warpwright.domains.graph.cuda.kernel import CudaKernel
+from warpwright.domains.graph.ir.effects import is_random
 
 pytestmark = pytest.mark.compiler
 
@@ -60,7 +61,8 @@ def step(tmp_path: Path, text: str, recipe: list[str]) -> tuple[Any, dict[str, A
     ir = space.replay(actions)
     names: dict[str, Any] = {"__name__": "generated", "_copy": copy}
     exec(compile(space.candidate(actions).source.text, "optimized.py", "exec"), names)
-    names["CUDA_KERNELS"] = OnCpu(list({n.target.__name__: n.target for n in ir.graph.nodes if isinstance(n.target, CudaKernel)}.values()))
+    kernels = list({n.target.__name__: n.target for n in ir.graph.nodes if isinstance(n.target, CudaKernel)}.values())
+    names["CUDA_KERNELS"] = OnCpu(kernels) if kernels else None
     names["VERIFIED"]["device"] = "cpu"
     return ir, names
 
@@ -101,12 +103,50 @@ def test_a_gradient_in_halves_keeps_its_kernels(tmp_path: Path) -> None:
     assert not left
 
 
+HALVES = HEAD + CLASS.format(
+    made="self.turn = nn.Parameter(torch.randn(40, 1, 64))",
+    names="x",
+    does="a, b = x[..., :32], x[..., 32:]\n        y = torch.cat([-b, a], -1) * self.turn + x\n        "
+    "return y, torch.tanh(x[:, 0]) * x[:, 2], x[:, 5:9] * 2 + x[:, 30:34] + x[:, 8:12]",
+) + INPUTS.format(inputs="torch.randn(2, 40, 3, 64)")
+STEPS = HEAD + CLASS.format(
+    made="self.w = nn.Linear(64, 64)",
+    names="x",
+    does="h = torch.zeros_like(x[:, 0])\n        for t in range(6):\n            h = torch.tanh(self.w(h) + x[:, t])\n        return h",
+) + INPUTS.format(inputs="torch.randn(80, 6, 64)")
+
+
+@pytest.mark.parametrize("text", [HALVES, STEPS], ids=["halves", "steps"])
+def test_the_gradient_of_parts_is_put_together(tmp_path: Path, text: str) -> None:
+    """No tensor of zeros for each slice or step that was read: but for those that overlap."""
+    ir, names = step(tmp_path, text, RECIPE[:1])
+    scattered = [node for node in ir.graph.nodes if "scatter" in str(node.target)]
+    assert len(scattered) == (1 if text is HALVES else 0)
+    assert any("stack" in str(node.target) or "cat" in str(node.target) for node in ir.graph.nodes)
+    torch.manual_seed(0)
+    model, new = names["Model"](), names["ModelNew"]()
+    new.load_state_dict(model.state_dict())
+    inputs = names["get_inputs"]()
+    for seen, plain in zip(gradients(new, inputs), gradients(model, inputs), strict=True):
+        torch.testing.assert_close(seen, plain, rtol=1e-4, atol=1e-5)
+
+
 def test_a_means_gradient_is_not_written_out(tmp_path: Path) -> None:
     """f(expand(x)) is expand(f(x)): what reads it reads the small tensor."""
     ir, _ = step(tmp_path, ROWS, RECIPE)
     kernels = [node for node in ir.graph.nodes if isinstance(node.target, CudaKernel) and "index_put" in node.target.summary]
     assert len(kernels) == 3
     assert min(sum(arg.meta["val"].numel() for arg in kernel.all_input_nodes) for kernel in kernels) < 100 * 6 * 64 / 2
+
+
+def test_attentions_gradient_draws_nothing() -> None:
+    """torch tags it as random on a GPU: as a call with an effect it came to stand in the forward, which has no gradients yet."""
+    ops, traced = torch.ops.aten, torch.fx.Graph()
+    q = traced.placeholder("q")
+    backward = traced.call_function(ops._scaled_dot_product_efficient_attention_backward.default, (q,) * 9)
+    forward = traced.call_function(ops._scaled_dot_product_efficient_attention.default, (q, q, q, None, True))
+    dropping = traced.call_function(ops._scaled_dot_product_efficient_attention.default, (q, q, q, None, True, 0.1))
+    assert [is_random(node) for node in (backward, forward, dropping)] == [False, False, True]
 
 
 def test_the_gradient_of_a_loss_is_torchs() -> None:

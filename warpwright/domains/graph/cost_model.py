@@ -346,7 +346,7 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
         return _KINDS.get(value(node).dtype, "float32"), 2.0 * math.prod(shape(node)) * sum(shape(b)[-2] for b in rights)
     if name.startswith(PRODUCTS_WITH_ENDS):
         x, w = node.args[:2]
-        columns = shape(w)[0 if node.target.by_rows else 1] * (2 if name.startswith("gated") else 1)  # type: ignore[arg-type, union-attr]
+        columns = shape(w)[-2 if node.target.by_rows else -1] * (2 if name.startswith("gated") else 1)  # type: ignore[arg-type, union-attr]
         return _KINDS.get(value(x).dtype, "float32"), 2.0 * math.prod(shape(x)) * columns  # type: ignore[arg-type]
     if name.startswith("symmetric_product_"):
         return "half, tiles of 128", symmetric_product.operations(node.args[0], node)  # type: ignore[arg-type]

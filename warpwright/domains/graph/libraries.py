@@ -58,7 +58,7 @@ LIBRARIES = {
     library.name: library
     for library in (
         Library("liger", "liger-kernel", "liger_kernel", "liger_kernels", "softmax, layer, RMS and group norm, gated activations, two losses"),
-        Library("cudnn", "nvidia-cudnn-frontend", "cudnn", "cudnn_graphs", "16-bit attention and products, convolutions, layer and RMS norm"),
+        Library("cudnn", "nvidia-cudnn-frontend", "cudnn", "cudnn_graphs", "16-bit attention, 16-bit and TF32 products, convolutions, two norms"),
         Library("quack", "quack-kernels", "quack", "quack_kernels", "softmax, layer and RMS norm, cross entropy, topk of short rows"),
         Library(
             "flashinfer", "flashinfer-python", "flashinfer", "flashinfer_kernels", "16-bit attention of one sequence, RMS norm, gated halves",

@@ -9,7 +9,6 @@ torch's own formulas: the graph is run with autograd, and what runs is recorded.
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -32,14 +31,13 @@ from warpwright.domains.graph.ir import (
     has_effect,
     is_op,
     is_tensor,
-    remove_dead,
-    shape,
     sort,
     value,
     written,
 )
-from warpwright.domains.graph.meta import infer, on_device, propagate
+from warpwright.domains.graph.meta import on_device, propagate
 from warpwright.domains.graph.text.autograd import halves, shares_memory
+from warpwright.domains.graph.tidying import tidy
 from warpwright.errors import CaptureError, NotApplicable
 from warpwright.tasks import taskfile
 
@@ -272,93 +270,3 @@ def _behind(early: Sequence[fx.Node]) -> dict[fx.Node, frozenset[fx.Node]]:
             calls = frozenset({node}).union(*(found.get(arg, frozenset()) for arg in node.all_input_nodes))
             found[node] = calls if len(calls) <= MOST_AGAIN else frozenset()
     return found
-
-
-# --- tidying: forms that kernels are made of ---------------------------------------------------------------------------
-
-_SCALED = (aten.mul.Scalar, aten.div.Scalar)
-_BROADCAST = (aten.add.Tensor, aten.sub.Tensor, aten.mul.Tensor, aten.div.Tensor, aten.where.self, aten.mul.Scalar, aten.div.Scalar)
-
-
-def tidy(graph: fx.Graph) -> None:
-    """Replace calls by others that compute the same: variance and mean apart, numbers as numbers, no expansion before what broadcasts, and none that
-    writes over a result of its own (`add_` of an RMS norm, `masked_fill_` of a norm's gradient), which no kernel takes in."""
-    _out_of_place(graph)
-    for node in list(graph.nodes):
-        if node.op != "call_function":
-            continue
-        if is_op(node, aten.var_mean.correction):
-            _apart(graph, node)
-        elif is_op(node, aten.full.default, aten.scalar_tensor.default) and shape(node) == ():
-            node.meta["number"] = node.args[1] if is_op(node, aten.full.default) else node.args[0]
-        elif is_op(node, aten.new_zeros.default, aten.zeros_like.default) and value(node).is_contiguous():
-            node.target, node.args = aten.zeros.default, (list(shape(node)),)  # sums at indices begin with it
-            node.kwargs = {"dtype": value(node).dtype, "device": torch.device("meta")}
-        elif is_op(node, *_SCALED) and is_op(node.args[0], aten.expand.default):
-            _scaled_before(graph, node)
-        elif is_op(node, *_BROADCAST):
-            _unexpanded(node)
-    remove_dead(graph)
-
-
-def _out_of_place(graph: fx.Graph) -> None:
-    """f_(g(x))  ->  f(g(x)), where nobody reads g(x) afterwards, and nothing shares its memory."""
-    place = {node: i for i, node in enumerate(graph.nodes)}
-    for node in list(graph.nodes):
-        target, base = node.target, node.args[0] if node.args else None
-        name = str(getattr(target, "_opname", ""))
-        if not isinstance(target, torch._ops.OpOverload) or not name.endswith("_") or name.startswith("_") or not isinstance(base, fx.Node):
-            continue
-        plain = getattr(getattr(aten, name[:-1], None), target._overloadname, None)
-        own = base.op == "call_function" and not _shares(base) and not any(_shares(user) for user in base.users if user is not node)
-        drawn = torch.Tag.nondeterministic_seeded in target.tags
-        if target.namespace == "aten" and plain is not None and own and not drawn and all(place[user] <= place[node] for user in base.users):
-            node.target = plain
-            if (found := infer(node)) is None or (found.dtype, found.shape) != (value(node).dtype, value(node).shape):  # what is written to decides
-                node.target = target
-
-
-def _shares(node: fx.Node) -> bool:
-    """May a call's result share memory with what it is given?"""
-    return not isinstance(node.target, torch._ops.OpOverload) or any(result.alias_info is not None for result in node.target._schema.returns)
-
-
-def _apart(graph: fx.Graph, node: fx.Node) -> None:
-    """var_mean(x)  ->  var(x), mean(x)."""
-    x, dims = node.args[0], node.args[1] if len(node.args) > 1 else node.kwargs.get("dim")
-    keep = bool(node.kwargs.get("keepdim", False))
-    for user in list(node.users):
-        if user.target is not operator.getitem:
-            return
-    with graph.inserting_before(node):
-        first = graph.call_function(aten.var.correction, (x, dims), {"correction": node.kwargs.get("correction"), "keepdim": keep})
-        second = graph.call_function(aten.mean.dim, (x, dims, keep))
-    for user in list(node.users):
-        new = (first, second)[user.args[1]]  # type: ignore[index]
-        new.meta["val"] = user.meta["val"]
-        user.replace_all_uses_with(new)
-        graph.erase_node(user)
-
-
-def _scaled_before(graph: fx.Graph, node: fx.Node) -> None:
-    """f(expand(x), 2)  ->  expand(f(x, 2)): the gradient of a mean, which what follows then reads without a copy."""
-    expansion: Any = node.args[0]
-    x: Any = expansion.args[0]
-    with graph.inserting_before(node):
-        small = graph.call_function(node.target, (x, *node.args[1:]), dict(node.kwargs))  # type: ignore[arg-type]
-        large = graph.call_function(aten.expand.default, (small, list(shape(node))))
-    small.meta["val"], large.meta["val"] = value(node).new_empty(shape(x)), value(node).new_empty(()).expand(shape(node))
-    node.replace_all_uses_with(large)
-    graph.erase_node(node)
-
-
-def _unexpanded(node: fx.Node) -> None:
-    """add(expand(x), y)  ->  add(x, y), where the result has its shape from y."""
-    for position, arg in enumerate(node.args):
-        if not is_op(arg, aten.expand.default):
-            continue
-        inner: Any = arg.args[0]  # type: ignore[union-attr]
-        others = [a for i, a in enumerate(node.args) if i != position and is_tensor(a)]
-        sizes = [shape(inner), *(shape(other) for other in others)]  # type: ignore[arg-type]
-        if torch.broadcast_shapes(*sizes) == torch.Size(shape(node)):
-            node.update_arg(position, inner)

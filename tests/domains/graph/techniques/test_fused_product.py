@@ -68,7 +68,17 @@ REDUCED = {
     "least of a norm": lambda m, y, x: m.norm(F.gelu(m.linear(x[1]))).amin(1),
 }
 """Ends that are not element by element."""
-MORE = {**ENDS, **REDUCED}
+BATCHED = {
+    "batches": lambda m, y, x: F.relu(torch.bmm(_rows(x), _rows(x)[:, 3:19].contiguous())) + 1.0,
+    "batches by rows": lambda m, y, x: (lambda r: F.silu(torch.bmm(r, (r + 1.0).transpose(1, 2))) * r[:, :, :1])(_rows(x)),
+    "sums of batches": lambda m, y, x: (lambda r: (r @ (r * 2.0).mT).abs().sum(-1))(_rows(x)),
+}
+"""Products of each of two batches, of 32 rows."""
+MORE = {**ENDS, **REDUCED, **BATCHED}
+
+
+def _rows(x):
+    return torch.cat((x, x + 0.5, x - 0.5, x * 2.0, x * x, x, x), 1)[:, :32].contiguous()
 
 
 def _calls(ir: GraphIR) -> list[fx.Node]:
@@ -98,6 +108,42 @@ def test_a_product_ends_with_a_norm_of_groups_or_reduced_rows(name: str, monkeyp
     after, call, _ = _replaced(Block(REDUCED[name]), torch.float32)
     left = [node for node in after.graph.nodes if node.op == "call_function" and "norm" in str(node.target)]
     assert not left and (call.target.reduce is None) == (name == "norm")  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("name", BATCHED)
+def test_a_batched_product_takes_in_what_follows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fused_product, "KINDS", (torch.float32,))
+    monkeypatch.setattr(fused_product, "block_shape", lambda m, n, size: [32, 32, 16, 2, 4, 2])
+    after, call, _ = _replaced(Block(BATCHED[name]), torch.float32)
+    assert not [node for node in after.graph.nodes if str(node.target) in ("aten.bmm.default", "aten.matmul.default", "aten.relu.default")]
+    assert call.target.by_rows == (name != "batches")  # type: ignore[union-attr]
+
+
+def test_batches_that_a_tile_would_lie_between_are_left_to_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fused_product, "KINDS", (torch.float32,))
+    monkeypatch.setattr(fused_product, "block_shape", lambda m, n, size: [32, 32, 16, 2, 4, 2])
+
+    def sites(form, *sizes: tuple[int, ...]) -> bool:
+        class Of(nn.Module):
+            def forward(self, x, y):
+                return form(x, y)
+
+        return bool(list(TECHNIQUE.sites(captured(Of(), *map(torch.randn, sizes)))))
+
+    def relu(x, y):
+        return torch.relu(x @ y)
+
+    assert sites(relu, (3, 32, 16), (3, 16, 24)) and sites(relu, (2, 3, 64, 16), (2, 3, 16, 24))
+    assert not sites(relu, (3, 48, 16), (3, 16, 24))  # rows of two batches in a tile
+    assert not sites(relu, (3, 32, 24), (3, 24, 24)) and sites(lambda x, y: torch.relu(x @ y.mT), (3, 32, 24), (3, 24, 24))  # terms
+    assert not sites(relu, (3, 32, 16), (1, 16, 24))  # one for all
+    assert not sites(lambda x, y: torch.relu(x.transpose(0, 1) @ y), (32, 3, 16), (3, 16, 24))  # it would be copied
+    assert not sites(lambda x, y: torch.softmax(x @ y * 0.5, -1), (3, 32, 16), (3, 16, 24))
+
+
+def test_a_transposed_parameter_is_read_by_rows() -> None:
+    _, call, _ = _replaced(Block(lambda m, y, x: F.silu(x @ m.linear.weight.T)))
+    assert call.target.by_rows and call.args[1].op == "placeholder"  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
@@ -168,7 +214,7 @@ def test_the_text_is_a_program() -> None:
 
 @INTERPRETER
 @pytest.mark.parametrize(
-    ("name", "parts"), [("residual", 4), ("least of a norm", 2), *(pytest.param(name, 2, marks=pytest.mark.slow) for name in MORE)]
+    ("name", "parts"), [("residual", 4), ("least of a norm", 2), ("batches", 2), *(pytest.param(name, 2, marks=pytest.mark.slow) for name in MORE)]
 )  # fmt: skip
 def test_the_kernel_by_the_interpreter(name: str, parts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In float32, for the interpreter has no bfloat16 products."""

@@ -13,6 +13,7 @@ import os
 import shutil
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from enum import Enum
 from types import ModuleType, SimpleNamespace
@@ -28,12 +29,14 @@ from warpwright import targets
 from warpwright.base import Action
 from warpwright.domains.graph import cost_model, libraries
 from warpwright.domains.graph.ir import run
-from warpwright.domains.graph.kernels.others import calls, cudnn, flashinfer, quack
+from warpwright.domains.graph.kernels.others import TABLES, calls, cudnn, flashinfer, liger, quack
 from warpwright.domains.graph.lower import Original, lower
+from warpwright.domains.graph.techniques import techniques
 from warpwright.domains.graph.techniques.kernels.libraries import LibraryCall, LibraryKernels
 from warpwright.errors import NotApplicable, UsageError
 from warpwright.reports import doctor
 from warpwright.tasks import taskfile
+from warpwright.tf32 import tf32_flags
 
 
 class Declined(Exception):
@@ -115,6 +118,7 @@ class Graph:
 
     def execute(self, given: dict[int, torch.Tensor], workspace: torch.Tensor, handle: Any) -> None:
         assert workspace.nbytes == 16 and handle.stream == 7
+        assert not any(one.requires_grad for one in given.values()), "torch gives no memory of these to others"
         for place in self.places:
             if hasattr(place, "dim"):
                 seen = given[place.uid]
@@ -182,7 +186,12 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     monkeypatch.setattr(Graph, "log", log)
 
     def function(name: str, computed: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda *args, **kwargs: (log.append(name), computed(*args, **kwargs))[1]
+        def called(*args: Any, **kwargs: Any) -> Any:
+            log.append(name)
+            assert not any(one.requires_grad for one in args if isinstance(one, torch.Tensor)), "torch gives no memory of these to others"
+            return computed(*args, **kwargs)
+
+        return called
 
     for name, held in {"cudnn": _cudnn(), "quack": _quack(function), "flashinfer": _flashinfer(function)}.items():
         package = ModuleType(name)
@@ -323,6 +332,22 @@ def test_tf32_is_used_where_the_flags_permit_it(asked: list[Any], monkeypatch: p
     assert len(cudnn._PLANS) == 2 and asked[-1] == "executed", "a plan is kept"
 
 
+def test_products_in_float32_are_cudnns_where_tf32_is_permitted(asked: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    x, linear = torch.randn(4, 64), nn.Linear(64, 8)
+    ir, library = captured(linear, x), libraries.LIBRARIES["cudnn"]
+    assert not list(LibraryKernels(library).sites(ir))
+    [technique] = [one for one in techniques("cuda", tf32=True) if one.name == "cudnn_graphs"]
+    assert technique == LibraryKernels(library, tf32=True) and [node.target.call for node in technique.apply(ir, *technique.sites(ir)).graph.nodes
+                                                                if isinstance(node.target, LibraryCall)] == ["linear"]  # fmt: skip
+    with torch.no_grad():
+        expected = linear(x)
+        torch.testing.assert_close(cudnn.cudnn("linear", x, linear.weight, linear.bias, ""), expected)
+        assert not asked, "the flags forbid it when it is called"
+        with tf32_flags(True):
+            torch.testing.assert_close(cudnn.cudnn("linear", x, linear.weight, linear.bias, ""), expected)
+    assert asked == ["matmul", "add", "executed"]
+
+
 def test_what_cudnn_has_no_kernel_for_is_torchs_and_it_says_so(asked: list[Any]) -> None:
     asked.append("decline")
     x, weight = torch.randn(4, 64, dtype=torch.float16), torch.randn(8, 64, dtype=torch.float16)
@@ -399,7 +424,7 @@ def test_flashinfer_needs_a_compiler_or_its_kernels_compiled(asked: list[Any], m
     with pytest.raises(UsageError, match="the baseline 'flashinfer' needs nvcc or flashinfer_jit_cache beside flashinfer-python"):
         targets.baselines(HALF, "cuda:0", ["flashinfer"])
     ir = captured(_model(HALF, "flashinfer_without").Model(), *_model(HALF, "flashinfer_inputs").get_inputs())
-    with pytest.raises(NotApplicable, match="flashinfer-python has a kernel for, and the package"):
+    with pytest.raises(NotApplicable, match=r"flashinfer-python has a kernel for \(16-bit attention.*\), and the package"):
         LibraryKernels(libraries.LIBRARIES["flashinfer"]).apply(ir, Action("flashinfer_kernels"))
 
 
@@ -438,3 +463,45 @@ for kind in (torch.float32, torch.bfloat16):
     device = {"CUTE_DSL_ARCH": "sm_90a", "QUACK_ARCH": "90"}
     said = subprocess.run([sys.executable, "-c", text], env=os.environ | device, capture_output=True, text=True, check=True, timeout=550)
     assert said.stdout.split() == ["softmax", "layer_norm", "rms_norm", "top_k", "cross_entropy", "softmax", "layer_norm", "rms_norm", "top_k"]
+
+
+def _given(kind: torch.dtype) -> dict[str, tuple[Any, ...]]:
+    """Return small calls of each sort, on a GPU."""
+
+    def drawn(*sizes: int) -> torch.Tensor:
+        return torch.randn(*sizes, device="cuda").to(kind)
+
+    x, w, image, filters = drawn(48, 1024), drawn(1024), drawn(4, 16, 28, 28), drawn(32, 16, 3, 3)
+    q, k = drawn(1, 4, 96, 128), drawn(1, 2, 96, 128)
+    places = [1, 1], [1, 1], [1, 1], 1
+    return {
+        "softmax": (x, -1), "layer_norm": (x, (1024,), w, w, 1e-5), "rms_norm": (x, (1024,), w, 1e-5), "top_k": (x, 8), "silu_halves": (x,),
+        "cross_entropy": (x, torch.arange(48, device="cuda"), 1, -100, 0.0), "linear": (x, drawn(64, 1024), drawn(64), "gelu"),
+        "attention": (q, k, k, None, True, None, True), "convolution": (image, filters, drawn(32), *places, "relu"),
+        "group_norm": (image, 4, drawn(16), drawn(16), 1e-5), "silu_mul": (x, x),
+    }  # fmt: skip
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("library", libraries.LIBRARIES)
+def test_on_a_gpu_a_library_gives_what_torch_gives(library: str, kind: torch.dtype) -> None:
+    if not libraries.LIBRARIES[library].installed:
+        pytest.skip(f"needs the package {libraries.LIBRARIES[library].package}")
+    torch.manual_seed(0)
+    called = {"liger": liger.liger, "cudnn": cudnn.cudnn, "quack": quack.quack, "flashinfer": flashinfer.flashinfer}[library]
+    seen = 0
+    with torch.no_grad(), warnings.catch_warnings(), tf32_flags(False):
+        warnings.filterwarnings("error", message="torch makes the call")
+        for call, given in _given(kind).items():
+            if call not in TABLES[library] or not TABLES[library][call][0](*given):
+                continue
+            wide = calls.OWN[call](*(one.double() if isinstance(one, torch.Tensor) and one.is_floating_point() else one for one in given))
+            result, own = called(call, *given), calls.OWN[call](*given)
+            for one, by_torch, exact in zip(*(each if isinstance(each, tuple) else (each,) for each in (result, own, wide)), strict=True):
+                assert one.shape == by_torch.shape and one.dtype == by_torch.dtype, call
+                if one.is_floating_point():  # topk's indices are compared by the values that they name
+                    error, limit = (float((t.double() - exact).square().mean().sqrt()) for t in (one, by_torch))
+                    assert error <= 2 * limit + 1e-7 * float(exact.abs().max()), (call, error, limit)
+            seen += 1
+    assert seen >= 2 or (library, kind) == ("flashinfer", torch.float32), "something is taken"

@@ -46,6 +46,10 @@ def is_random(node: fx.Node) -> bool:
         return bool(argument(node, "dropout_p"))
     if is_op(node, aten.lstm, aten.gru, aten.rnn_tanh, aten.rnn_relu):
         return bool(argument(node, "dropout")) and bool(argument(node, "train"))
+    if node.target._opname.endswith("_backward"):  # of torch's attention: it reads the numbers that the forward drew
+        return False
+    if any(formal.name == "dropout_p" for formal in node.target._schema.arguments):
+        return bool(argument(node, "dropout_p"))
     return torch.Tag.nondeterministic_seeded in node.target.tags
 
 

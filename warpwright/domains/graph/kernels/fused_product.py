@@ -1,6 +1,6 @@
 """A product of matrices that ends with what follows it element by element: bias, activation, residual. What the technique of that name puts in.
 
-    y[m, n] = end(sum over k of x[m, k] w[n, k])          bfloat16 or float16 (float32 is TF32, cut off), y also float32
+    y[m, n] = end(sum over k of x[m, k] w[n, k])          bfloat16 or float16 (float32 is TF32, cut off), y also float32; or of each batch
 
 Ladder:
 1. Blocks of a result in registers, operands through shared memory by TMA, float32 sums.
@@ -29,9 +29,9 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 @triton.jit
 def _fused_product(
-    x, w, y, q0, q1, q2, q3, q4, q5, q6, q7, m, n, k, programs,
+    x, w, y, q0, q1, q2, q3, q4, q5, q6, q7, m, n, k, programs, each,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr, GROUP: tl.constexpr, BY_ROWS: tl.constexpr, END: tl.constexpr,
-    STAGES: tl.constexpr, PARTS: tl.constexpr, REDUCE: tl.constexpr, FLATTEN: tl.constexpr,
+    STAGES: tl.constexpr, PARTS: tl.constexpr, REDUCE: tl.constexpr, BATCHED: tl.constexpr, FLATTEN: tl.constexpr,
 ):  # fmt: skip
     q = (q0, q1, q2, q3, q4, q5, q6, q7)
     down, across = tl.cdiv(m, ROWS), tl.cdiv(n, COLUMNS)
@@ -40,13 +40,16 @@ def _fused_product(
         tall = tl.minimum(down - group * GROUP, GROUP)
         row = (group * GROUP + tile % (GROUP * across) % tall) * ROWS
         column = tile % (GROUP * across) // tall * COLUMNS
+        first = 0  # row of this batch's w
+        if BATCHED:
+            first = row // each * (n if BY_ROWS else k)
         sums = tl.zeros((ROWS, COLUMNS), tl.float32)
         for step in tl.range(0, tl.cdiv(k, DEPTH), num_stages=STAGES):
             a = x.load([row, step * DEPTH])
             if BY_ROWS:
-                b = w.load([column, step * DEPTH]).T
+                b = w.load([first + column, step * DEPTH]).T
             else:
-                b = w.load([step * DEPTH, column])
+                b = w.load([first + step * DEPTH, column])
             sums = tl.dot(a, b, sums, input_precision="tf32")
         _product_ends(sums, y, row, column, m, n, q, ROWS, COLUMNS, END, PARTS, REDUCE, _product_end)
 
@@ -54,15 +57,19 @@ def _fused_product(
 def fused_product(x, w, by_rows, end, operands, shape, kind=None, reduce=None):
     """Return end(x @ w.T) for rows of w [n, k], or end(x @ w) for w [k, n]; x is [..., k].
 
+    Or w is [..., n, k] or [..., k, n] for as many batches as x [..., m, k] has; a tile lies in one, so ROWS divides m, and DEPTH k but for w by rows.
     `operands` are rows of n numbers, [..., 1], or as the result. `kind`: the result's type, if it is not that of x. `reduce`, sum, amax, amin or
     logsumexp: return that of each part of a row instead [..., parts], in float32.
     """
     if x.is_cuda and x.get_device() != torch.cuda.current_device():  # Triton launches on the current one, by its stream
         with torch.cuda.device(x.device):
             return fused_product(x, w, by_rows, end, operands, shape, kind, reduce)
-    flat = x.reshape(-1, x.shape[-1])
-    flat, w = (t if t.stride(1) == 1 and t.stride(0) * t.element_size() % 16 == 0 and t.data_ptr() % 16 == 0 else t.contiguous() for t in (flat, w))
-    (m, k), n = flat.shape, w.shape[0 if by_rows else 1]
+    n, batched, each = w.shape[-2 if by_rows else -1], w.dim() > 2, x.shape[-2]
+    flat, w = (
+        t if t.stride(1) == 1 and t.stride(0) * t.element_size() % 16 == 0 and t.data_ptr() % 16 == 0 else t.contiguous()
+        for t in (x.reshape(-1, x.shape[-1]), w.reshape(-1, w.shape[-1]))
+    )
+    m, k = flat.shape
     rows, columns, depth, group, warps, stages, parts, together = (*shape, *(2, 1)[len(shape) - 6 :])
     part = columns // parts
     y = x.new_empty((*x.shape[:-1], triton.cdiv(n, part) if reduce else n), dtype=torch.float32 if reduce else kind)
@@ -74,7 +81,7 @@ def fused_product(x, w, by_rows, end, operands, shape, kind=None, reduce=None):
     of_w = TensorDescriptor.from_tensor(w, [columns, depth] if by_rows else [depth, columns])
     of_y = y if reduce else TensorDescriptor.from_tensor(y.view(m, n), [rows, part])
     _launched(_fused_product, (programs,), (
-        TensorDescriptor.from_tensor(flat, [rows, depth]), of_w, of_y, *(*operands, *[flat] * 8)[:8], m, n, k, programs,
-        rows, columns, depth, group, by_rows, end, stages, parts, reduce, x.is_cuda,
+        TensorDescriptor.from_tensor(flat, [rows, depth]), of_w, of_y, *(*operands, *[flat] * 8)[:8], m, n, k, programs, each if batched else 0,
+        rows, columns, depth, group, by_rows, end, stages, parts, reduce, batched, x.is_cuda,
     ), warps, stages)  # fmt: skip
     return y

@@ -10,6 +10,7 @@ shapes a call has takes it, the rest pass it on, and the first of all says why t
 
 from __future__ import annotations
 
+import ast
 import io
 import re
 import textwrap
@@ -22,6 +23,8 @@ from warpwright.domains.graph import template
 from warpwright.domains.graph.assembly import WHOLE, Assembly, Piece
 from warpwright.domains.graph.ir import GraphIR
 from warpwright.domains.graph.lower import Original, constructor, head, program_text
+
+TORCH = re.compile(r"import torch *(#.*)?")
 
 NAMED = '''def _named(kind, name):
     """Give a class that a function returned the name that it has in this file, by which it is pickled."""
@@ -82,16 +85,29 @@ def _maker(number: int, turn: int) -> str:
 
 
 def _function(name: str, program: GraphIR, original: Original) -> str:
-    text = program_text(program, original).strip("\n")
+    text = imports_first(program_text(program, original).strip("\n"))
     return f'def {name}(Model):\n    """Return Model with a faster forward for one kind of call."""\n{indented(text)}\n    return ModelNew\n\n'
 
 
+def imports_first(text: str) -> str:
+    """Return the text with its imports in front, each once: in a function, where it will stand, no line above an import has what that brings."""
+    found = [node for node in ast.parse(text).body if isinstance(node, ast.Import | ast.ImportFrom)]
+    lines = text.splitlines()
+    taken = {number for node in found for number in range(node.lineno - 1, node.end_lineno or node.lineno)}
+    rest = [line for number, line in enumerate(lines) if number not in taken]
+    return "\n".join([*dict.fromkeys(ast.unparse(node) for node in found), *rest])
+
+
 def indented(text: str) -> str:
-    """Return the text four columns further to the right, except for the lines that a text of several lines goes on in."""
+    """Return the text four columns further to the right, except for the lines that a text of several lines goes on in.
+
+    It imports no torch, which the file has: in a function that would be a name of its own, unknown above the line.
+    """
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     texts = [token for token in tokens if tokenize.tok_name[token.type] in ("STRING", "FSTRING_MIDDLE")]
     inside = {line for token in texts for line in range(token.start[0] + 1, token.end[0] + 1)}
-    return "\n".join(line if number in inside else textwrap.indent(line, "    ") for number, line in enumerate(text.splitlines(), 1))
+    lines = [(number in inside, line) for number, line in enumerate(text.splitlines(), 1)]
+    return "\n".join(line if within else textwrap.indent(line, "    ") for within, line in lines if within or not TORCH.fullmatch(line))
 
 
 def _model(ir: Assembly, original: Original) -> list[str]:

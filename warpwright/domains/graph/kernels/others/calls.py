@@ -26,7 +26,11 @@ def library_call(table, module, package, call, x, *rest):
     """Return what a call of OWN gives: by the library's kernel on a GPU if it takes it, else by torch."""
     fits, made = table[call]
     library = library_module(module, package) if x.is_cuda and fits(x, *rest) and _is_aligned(x, *rest) else None
-    return OWN[call](x, *rest) if library is None else made(library, x, *rest)
+    if library is None:
+        return OWN[call](x, *rest)
+    if not torch.is_grad_enabled():  # torch gives no memory of parameters that ask for gradients to others
+        x, *rest = (one.detach() if isinstance(one, torch.Tensor) else one for one in (x, *rest))
+    return made(library, x, *rest)
 
 
 def _is_aligned(*given):

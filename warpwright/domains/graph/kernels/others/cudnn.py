@@ -77,7 +77,7 @@ def _cudnn_target(library, device):
 
 def _by_cudnn(library, call, given, write, tensors, like, rest):
     """Return the call of OWN on `rest`: by the plan for tensors of this form and `given`, or by torch where cuDNN has none."""
-    tf32 = torch._C._get_fp32_precision_getter("cuda", "conv") == "tf32"
+    tf32 = _permits_tf32("matmul" if call == "linear" else "conv")
     key = call, given, tf32, *((t.shape, t.stride(), t.dtype, t.device) for t in tensors)
     if key not in _PLANS:
         try:
@@ -89,6 +89,10 @@ def _by_cudnn(library, call, given, write, tensors, like, rest):
         if seen:
             warnings.warn(f"torch makes the call {call} for cuDNN: {seen[:500]}", stacklevel=5)
     return OWN[call](*rest) if _PLANS[key] is None else _PLANS[key](tensors)
+
+
+def _permits_tf32(kind):
+    return torch._C._get_fp32_precision_getter("cuda", kind) == "tf32"
 
 
 def _keeps_nan(plan, call, tensors, rest):
@@ -202,7 +206,8 @@ def _takes_convolution(x, weight, bias, stride, padding, dilation, groups, end):
 
 def _takes_linear(x, weight, bias, end):
     more = () if bias is None else (bias,)
-    return x.dim() > 1 and weight.dim() == 2 and weight.is_contiguous() and x.dtype in HALVES and _is_plain(x, weight, *more)
+    permitted = x.dtype in HALVES or (x.dtype is torch.float32 and _permits_tf32("matmul"))  # it has no engine for products without tensor cores
+    return x.dim() > 1 and weight.dim() == 2 and weight.is_contiguous() and permitted and _is_plain(x, weight, *more)
 
 
 def _takes_attention(q, k, v, mask, causal, scale, grouped):

@@ -1,6 +1,7 @@
 """Products of matrices that end with what follows them element by element, in one kernel on tensor cores. CUDA only.
 
     add(gelu(linear(x, W, b)), r)  ->  one kernel, whose last lines are `gelu(v + b) + r`
+    relu(bmm(x, y))                ->  the same of each batch, where no tile would lie in two
     amax(silu(group_norm(linear(x, W, b), 256, v, c)), -1)  ->  the largest number of each part of a row, from one kernel (`product_ends`)
     half_product(x, W) * minimum(s, t) * maximum(s, t) + b  ->  the same, from float16 to float32: what half_products.py makes of a product
 
@@ -21,7 +22,7 @@ from torch import fx
 from warpwright.base import Action, digest
 from warpwright.domains.graph.cpp.kernel import interpret, subgraph
 from warpwright.domains.graph.cuda.plan import DEFAULT
-from warpwright.domains.graph.ir import Edit, GraphIR, argument, aten, dtype, edit, is_op, is_tensor, shape, value
+from warpwright.domains.graph.ir import Edit, GraphIR, argument, aten, dtype, edit, is_op, is_tensor, only_user, shape, value
 from warpwright.domains.graph.kernels import FromFile
 from warpwright.domains.graph.techniques.convolutions import epilogue
 from warpwright.domains.graph.techniques.convolutions.epilogue import Epilogue, Reading
@@ -29,6 +30,7 @@ from warpwright.domains.graph.techniques.kernels import product_ends
 from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
 from warpwright.domains.graph.techniques.kernels.half_products import HALF_PRODUCT
 from warpwright.domains.graph.techniques.kernels.product_ends import RowReduction
+from warpwright.domains.graph.techniques.library import untransposed
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 
@@ -39,7 +41,7 @@ EVEN = 16
 KINDS = (torch.bfloat16, torch.float16)
 """float32 in TF32 is not among them: the tensor cores cut operands off, which erred 2.6 times as much as cuBLAS's TF32 on an H200, and gained nothing
 (results/fused_product_h200)."""
-_PRODUCTS = (aten.linear.default, aten.addmm.default, aten.mm.default, aten.matmul.default)
+_PRODUCTS = (aten.linear.default, aten.addmm.default, aten.mm.default, aten.matmul.default, aten.bmm.default)
 
 
 SHARED_BYTES = 227 << 10
@@ -133,7 +135,7 @@ def load(operand: fx.Node, start: fx.Node) -> str | None:
 
 @dataclass(frozen=True)
 class Operands:
-    """What a product in 16 bits is of: x [..., k] times rows of w [n, k], or w [k, n]; and a bias, or None."""
+    """What a product in 16 bits is of: x [..., k] times rows of w [n, k], or w [k, n], or as many of them as x has batches; and a bias, or None."""
 
     x: fx.Node
     w: fx.Node
@@ -154,7 +156,11 @@ def operands_of(node: fx.Node) -> Operands | None:
         (bias, x, w), by_rows = node.args[:3], False
     else:
         (x, w), by_rows = node.args[:2], False
-    covered = is_tensor(x) and is_tensor(w) and _covered(node, x, w)  # type: ignore[arg-type]
+    if not is_tensor(x) or not is_tensor(w):
+        return None
+    if not by_rows and (source := untransposed(w)) is not None:
+        w, by_rows = source, True
+    covered = _covered(node, x, w)  # type: ignore[arg-type]
     return Operands(x, w, by_rows, bias) if covered else None  # type: ignore[arg-type]
 
 
@@ -170,6 +176,8 @@ def read(node: fx.Node) -> _Found | None:
         blocks = _blocks(node, x, end, reduction)
         if product_ends.widest_group(end.nodes) <= part_of(blocks):
             break
+    if len(shape(of.w)) > 2 and not _lie_in_one(of, end, blocks):
+        return None
     if bias is not None:
         text = load(bias, node)
         if text is None or bias in end.operands or len(end.operands) == product_ends.MOST_OPERANDS:
@@ -179,6 +187,13 @@ def read(node: fx.Node) -> _Found | None:
     if len(end.nodes) == 1 and reduction is None:
         return None
     return _Found(of.x, of.w, of.by_rows, bias is not None, end, blocks, reduction)
+
+
+def _lie_in_one(of: Operands, end: Epilogue, blocks: list[int]) -> bool:
+    """Do tiles lie in one batch each, of operands that are no copies? A softmax reads scores after the library's call anyway, scaled as well."""
+    reader = only_user(end.last)
+    plain = value(of.x).is_contiguous() and value(of.w).is_contiguous() and not (reader is not None and is_op(reader, aten.softmax.int))
+    return plain and shape(of.x)[-2] % blocks[0] == 0 and (of.by_rows or shape(of.x)[-1] % blocks[2] == 0)
 
 
 def _blocks(node: fx.Node, x: fx.Node, end: Epilogue, reduction: RowReduction | None) -> list[int]:
@@ -191,7 +206,9 @@ def _blocks(node: fx.Node, x: fx.Node, end: Epilogue, reduction: RowReduction | 
 
 
 def _covered(node: fx.Node, x: fx.Node, w: fx.Node) -> bool:
-    if len(shape(w)) != 2 or len(shape(x)) < 2 or len({dtype(t) for t in (x, w, *([] if node.target is HALF_PRODUCT else [node]))}) != 1:
+    batched = len(shape(w)) > 2
+    alike = len({dtype(t) for t in (x, w, *([] if node.target is HALF_PRODUCT else [node]))}) == 1
+    if len(shape(x)) < 2 or len(shape(w)) < 2 or (batched and shape(w)[:-2] != shape(x)[:-2]) or not alike:
         return False
     (k, n), size = (shape(x)[-1], shape(node)[-1]), value(x).element_size()
     m = math.prod(shape(x)[:-1])

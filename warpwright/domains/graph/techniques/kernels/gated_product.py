@@ -106,7 +106,7 @@ def _sides(ir: GraphIR) -> Iterator[_Side]:
     """Yield products, and parts of products that nothing else reads, in graph order."""
     for node in fused_product.starts(ir):
         of = fused_product.operands_of(node)
-        if of is None:
+        if of is None or len(shape(of.w)) != 2:
             continue
         parts = [*_parts(node)]
         columns = shape(of.w)[0 if of.by_rows else 1]

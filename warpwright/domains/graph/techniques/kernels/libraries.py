@@ -7,6 +7,7 @@ What each library takes is a file of `kernels/others/`. Its baseline is the same
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from warpwright.domains.graph.techniques.convolutions import convolution
 from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
+from warpwright.tf32 import tf32_flags
 
 Call = tuple[str, tuple[Any, ...]]
 """A call of OWN and what it is given, nodes among it."""
@@ -57,6 +59,8 @@ class LibraryKernels:
     """softmax(x, -1)  ->  LigerSoftmaxFunction.apply(x), and so with every call of a program that a library has a kernel for."""
 
     library: Library
+    tf32: bool = False
+    """Does the task permit TF32, whatever the program's own flags say?"""
     traits: ClassVar[Traits] = Traits("S", best_with=(fuse_cuda(1, DEFAULT), Action("cuda_graph")))
 
     @property
@@ -72,7 +76,8 @@ class LibraryKernels:
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
         """Return the IR with each of them a call of the library's."""
         if action not in list(self.sites(ir)):
-            raise NotApplicable(f"expected a call that {self.library.package} has a kernel for, and the package", f"not {action}")
+            library = self.library
+            raise NotApplicable(f"expected a call that {library.package} has a kernel for ({library.takes}), and the package", f"not {action}")
         e = edit(ir)
         for name in reversed([node.name for node in find(ir, *ROOTS) if self.read(node)]):  # what ends with a call comes after it
             node = e.node(name)
@@ -90,7 +95,8 @@ class LibraryKernels:
     def read(self, node: fx.Node) -> Call | None:
         """Return the call of the library's table that a node is and what it is given; None where the library has none."""
         table = TABLES[self.library.name]
-        return next((one for one in _calls(node) if one[0] in table and _fits(table[one[0]][0], node, one[1])), None)
+        with tf32_flags(True) if self.tf32 else contextlib.nullcontext():
+            return next((one for one in _calls(node) if one[0] in table and _fits(table[one[0]][0], node, one[1])), None)
 
 
 def _fits(takes: Any, node: fx.Node, given: tuple[Any, ...]) -> bool:
