@@ -205,8 +205,9 @@ def test_products_of_one_tap_are_the_librarys() -> None:
 
 @pytest.mark.parametrize("permitted", [True, False])
 def test_one_number_an_operand_is_proposed_where_the_flags_permit_tf32(permitted):
-    """And the library's convolution is estimated by them: in float32 two numbers an operand take a quarter of its time."""
-    few, many = captured(torch.nn.Conv2d(16, 64, 3), torch.randn(64, 16, 128, 128)), captured(torch.nn.Conv2d(128, 128, 3), torch.randn(64, 128, 56, 56))
+    """And the library's convolution is estimated by them."""
+    few = captured(torch.nn.Conv2d(16, 64, 3), torch.randn(64, 16, 128, 128))
+    many = captured(torch.nn.Conv2d(128, 128, 3), torch.randn(64, 128, 56, 56))
     with tf32_flags(permitted, products=False):
         assert bool(list(HalfConvolutions().sites(many))) is permitted
         assert HalfConvolutions(tf32=True).tf32 and list(HalfConvolutions(tf32=True).sites(many))
