@@ -57,7 +57,7 @@ def timed(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 def measured_since(chosen: dict[str, dict[str, Any]], rows: list[dict[str, Any]]) -> None:
-    """Put times of results/memory_bound_h200 in the place of older ones: of a case "1:N ..." the fastest of its versions' runs, no variants of them."""
+    """Put times of results/memory_bound_h200 in the place of older ones: of a case "1:N ..." the fastest of its versions, no variants of them."""
     for task, one in chosen.items():
         of_task = [row for row in rows if row.get("table") in MEASURED and row["case"].startswith(f"1:{task.split('_')[1]} ")]
         versions = [row for row in of_task if row["version"] in ("before", "now")]

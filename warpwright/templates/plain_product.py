@@ -137,8 +137,8 @@ def chosen(m: int, n: int, k: int, device: int) -> Tile:
 def launch(a: torch.Tensor, b: torch.Tensor) -> Launch | None:
     """Return what multiplies matrices laid out as a [m, k] and b [k, n], none of them empty; None where cuBLAS should.
 
-    That is where neither rows nor columns are contiguous, and where many terms meet a stored by columns: there cuBLAS erred as little as a wide tile does
-    (128 x 1024 x 1024: the norms agree within a twentieth, ours the larger; with a stored by rows ours is 0.77 of cuBLAS's).
+    That is where neither rows nor columns are contiguous, and where many terms meet a stored by columns: there cuBLAS erred as little as a wide tile
+    does (128 x 1024 x 1024: the norms agree within a twentieth, ours the larger; with a stored by rows ours is 0.77 of cuBLAS's).
     """
     left, right = Side.of(a, 1), Side.of(b, 0)
     if left is None or right is None:
