@@ -100,5 +100,5 @@ def is_row(x, most=65536):
 
 
 def eps_of(x, eps):
-    """Return the number that torch adds to a mean of squares: where none is given the smallest step of what it sums in, float32 for 16 bits."""
-    return torch.finfo(torch.float32 if x.dtype in HALVES else x.dtype).eps if eps is None else eps
+    """Return an RMS norm's epsilon; torch's own is that of the type it sums in, float32 for halves."""
+    return torch.finfo(torch.promote_types(x.dtype, torch.float32)).eps if eps is None else eps
