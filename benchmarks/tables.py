@@ -46,6 +46,8 @@ VIEWS: Mapping[str, View] = {
     "kernelbench": kernelbench,
     "kernelbench-levels": levels.view,
     "kernelbench-cpu-level-2": partial(levels.view, of="level-2, 30 November"),
+    "kernelbench-cpu-level-2-again": partial(levels.view, of=("level-2, 30 November", "level-2, mended, asked again"), brief=True),
+    "kernelbench-cpu-mended": partial(levels.view, of="level-2, mended, asked again"),
     "kernelbench-cpu-one-thread": partial(levels.view, of="level-2, asked again on one thread"),
     "kernelbench-levels-113": partial(levels.view, of="draw-113"),
     "kernelbench-levels-229": partial(levels.view, of="draw-229"),
@@ -58,6 +60,8 @@ VIEWS: Mapping[str, View] = {
         of=("draw-811-second", "draw-811-third", "draw-811-again", "draw-811-fourth", "draw-811-restored", "draw-811-fifth", "draw-811-level-3",
             "draw-811-asked"),
     ),
+    "kernelbench-levels-811-large": partial(levels.view, of="draw-811-large", brief=True),
+    "kernelbench-levels-811-tf32": partial(levels.view, of="draw-811-tf32", cut="unfinished-811-tf32"),
     "kernelbench-levels-811-level-3": partial(levels.view, of="draw-811-level-3", cut="unfinished-811-level-3", brief=True),
     "kernelbench-levels-811-first-answers": partial(
         levels.view, of=("draw-811-second", "draw-811-third", "draw-811-fourth", "draw-811-fifth"), brief=True

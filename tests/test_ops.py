@@ -175,6 +175,17 @@ def test_a_decision_holds_for_all_that_it_follows_from_and_for_nothing_else() ->
 
 @pytest.mark.compiler
 @pytest.mark.usefixtures("hopper")
+def test_what_is_marked_as_negated_is_torchs() -> None:
+    """A kernel that reads memory would give the other sign; strides and shapes are those of what is not marked, whose launch is kept."""
+    z, b = torch.randn(1, 64, dtype=torch.complex64), torch.randn(64, 33)
+    launch = ops._launch(z.imag, b)
+    assert launch is not None
+    torch.testing.assert_close(launch(z.imag, b), z.imag @ b, rtol=1e-5, atol=2e-5)
+    assert z.conj().imag.is_neg() and ops._launch(z.conj().imag, b) is None
+
+
+@pytest.mark.compiler
+@pytest.mark.usefixtures("hopper")
 def test_what_is_not_launched_as_plain_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = torch.randn(40, 96), torch.randn(96, 33)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)

@@ -183,6 +183,8 @@ def _launch(a: torch.Tensor, b: torch.Tensor) -> plain_product.Launch | None:
         launch = _way(a, b, ways, key)
     if launch is None or launch.device != torch._C._cuda_getDevice() or (torch.is_grad_enabled() and (a.requires_grad or b.requires_grad)):
         return None
+    if a.is_neg() or b.is_neg():  # z.conj().imag: the memory holds the numbers with the other sign
+        return None
     return cast(plain_product.Launch, launch)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tests.domains.graph.test_shapes_program import load
 from warpwright.base import Action
 from warpwright.domains import graph
 from warpwright.domains.graph.text import parts
+from warpwright.domains.graph.text.apart import apart
 from warpwright.tasks import saved_module, taskfile
 
 FUSED = "fuse_cuda(calls=1, block=256, vector=4, unroll=1)"
@@ -78,3 +80,85 @@ def test_a_program_for_each_shape_defines_its_classes_on_a_gpu_too(tmp_path: Pat
 def test_imports_stand_first_in_a_function() -> None:
     text = 'KIND = a.b\nimport a  # late\nfrom os import (\n    path,\n    sep,\n)\nTEXT = """\nimport c\n"""\nimport a\n'
     assert parts.imports_first(text) == 'import a\nfrom os import path, sep\nKIND = a.b\nTEXT = """\nimport c\n"""'
+
+
+OURS = """import torch
+import numpy as _sys
+import collections as _functools
+
+
+def optimized(x):
+    return x + 1.0
+
+
+def _leaves(x):
+    return [x * 2.0]
+
+
+class _Watch:
+    scale = 3.0
+
+
+VERIFIED, _tracing = 4.0, 5.0
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        assert _functools.deque and _sys.pi > 3.0
+        return optimized(_leaves(x)[0]) * _Watch.scale + VERIFIED * _tracing
+
+
+def get_inputs():
+    return [torch.randn(64, 4096)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.mark.parametrize("shapes", ["", '[{"x": [64, 4096]}, {"x": [8, 4096]}]'], ids=["whole", "shapes"])
+def test_what_the_original_calls_by_names_of_ours_stays_its_own(tmp_path: Path, shapes: str) -> None:
+    space = graph.space(models.task(tmp_path, OURS, **({"shapes": shapes, "mode": "eval"} if shapes else {})))
+    names = load(candidate(space))
+    alone = load(OURS)
+    new, old = names["ModelNew"]().train(not shapes), alone["Model"]()
+    with torch.no_grad():
+        for x, fits in ((torch.randn(64, 4096), True), (torch.randn(3, 5), False)):
+            assert new.fits([x]) is fits
+            if fits:
+                torch.testing.assert_close(new(x), old(x))
+            else:
+                with pytest.warns(RuntimeWarning):
+                    torch.testing.assert_close(new(x), old(x))
+    assert all(names[name] is not None and name + "_" in names for name in ("_Watch", "_tracing", "_functools"))
+    if not shapes:
+        names["_copy"] = copy
+        names["self_test"](seeds=1)
+
+
+def test_names_are_told_apart_where_they_are_the_files() -> None:
+    text = """import a as own
+import torch
+
+def kept(x, own=own):
+    one = [kept for kept in x if kept]
+    return f"{x} {torch.kept(own)}", one, lambda y: kept(y), x.kept
+
+class Other:
+    def kept(self):
+        return kept(1), f"{kept}", "kept"
+"""
+    wanted = """import a as own_
+import torch
+
+def kept_(x, own=own_):
+    one = [kept for kept in x if kept]
+    return f"{x} {torch.kept(own)}", one, lambda y: kept_(y), x.kept
+
+class Other:
+    def kept(self):
+        return kept_(1), f"{kept_}", "kept"
+"""
+    assert apart("import torch\nown, kept = 1, 2\n", text) == wanted
+    assert apart("import torch\nimport a as own\ndef x(): pass\n", text) is text

@@ -139,6 +139,22 @@ def test_a_means_gradient_is_not_written_out(tmp_path: Path) -> None:
     assert min(sum(arg.meta["val"].numel() for arg in kernel.all_input_nodes) for kernel in kernels) < 100 * 6 * 64 / 2
 
 
+POOLED = HEAD + CLASS.format(
+    made="self.a, self.b = nn.Linear(64, 64), nn.Linear(64, 64)", names="x", does="return self.b(torch.tanh(self.a(x))).mean(1)"
+) + INPUTS.format(inputs="torch.randn(8, 10, 64)")
+
+
+def test_a_product_takes_the_gradient_of_a_mean_over_its_rows(tmp_path: Path) -> None:
+    """It views what was an element-wise call's result and is an expansion now, of which there is no such view."""
+    _, names = step(tmp_path, POOLED, RECIPE[:1])
+    torch.manual_seed(0)
+    model, new = names["Model"](), names["ModelNew"]()
+    new.load_state_dict(model.state_dict())
+    inputs = names["get_inputs"]()
+    for seen, plain in zip(gradients(new, inputs), gradients(model, inputs), strict=True):
+        torch.testing.assert_close(seen, plain, rtol=1e-4, atol=1e-5)
+
+
 def test_attentions_gradient_draws_nothing() -> None:
     """torch tags it as random on a GPU: as a call with an effect it came to stand in the forward, which has no gradients yet."""
     ops, traced = torch.ops.aten, torch.fx.Graph()

@@ -21,6 +21,7 @@ from warpwright.domains.graph import results, template
 from warpwright.domains.graph.ir import GraphIR, is_tensor, placeholders, value, written
 from warpwright.domains.graph.plan.program import parameters, plan
 from warpwright.domains.graph.text import autograd, straight
+from warpwright.domains.graph.text.apart import apart
 from warpwright.errors import NotApplicable
 from warpwright.native import standalone
 from warpwright.tasks import training
@@ -52,13 +53,13 @@ def lower(ir: GraphIR, actions: Sequence[Action], original: Original) -> Candida
 def _file(ir: GraphIR, actions: tuple[Action, ...], original: Original) -> str:
     alias = template.functional_alias(original.text)
     top = [head(ir.assumptions, actions, original), original.text.rstrip("\n"), "", "", template.RULER]
-    top += [f"import torch\nimport torch.nn.functional as {alias}", "", ""]
+    opening = [f"import torch\nimport torch.nn.functional as {alias}", "", ""]
     rest = _unreadable_class(ir, original) if ir.unreadable else _graph_parts(ir, original)
     text = "\n".join(rest)
     if alias != "F":
         text = re.sub(r"\bF\.", f"{alias}.", text)
     tail = template.TAIL if ir.training is None else f"{training.NEW_TEXT}\n{template.step_tail()}"
-    return "\n".join([*top, text, tail.replace("@DEVICE", original.target)])
+    return "\n".join([*top, apart(original.text, "\n".join([*opening, text, tail.replace("@DEVICE", original.target)]))])
 
 
 def program_text(ir: GraphIR, original: Original) -> str:

@@ -81,15 +81,29 @@ def _apart(graph: fx.Graph, node: fx.Node) -> None:
 
 
 def _scaled_before(graph: fx.Graph, node: fx.Node) -> None:
-    """f(expand(x), 2)  ->  expand(f(x, 2)): the gradient of a mean, which what follows then reads without a copy."""
+    """f(expand(x), 2)  ->  expand(f(x, 2)): the gradient of a mean, which what follows then reads without a copy.
+
+    A view of the whole, as a product takes it of rows in several dimensions, may be none of an expansion: it is a reshape then.
+    """
     expansion: Any = node.args[0]
     x: Any = expansion.args[0]
     with graph.inserting_before(node):
         small = graph.call_function(node.target, (x, *node.args[1:]), dict(node.kwargs))  # type: ignore[arg-type]
         large = graph.call_function(aten.expand.default, (small, list(shape(node))))
-    small.meta["val"], large.meta["val"] = value(node).new_empty(shape(x)), value(node).new_empty(()).expand(shape(node))
+    small.meta["val"] = value(node).new_empty(shape(x))
+    large.meta["val"] = small.meta["val"].expand(shape(node))
+    _reshaped(node)
     node.replace_all_uses_with(large)
     graph.erase_node(node)
+
+
+def _reshaped(node: fx.Node) -> None:
+    """Let what views a tensor, also through other views, take a copy where its strides will not do."""
+    for user in node.users:
+        if is_op(user, aten.view.default, aten._unsafe_view.default):
+            user.target = aten.reshape.default
+        if _shares(user):
+            _reshaped(user)
 
 
 def _is_sum(node: fx.Node) -> bool:

@@ -15,14 +15,17 @@ from tests.domains.graph.techniques.exactness import captured
 from tests.domains.graph.test_cpp import TEXT
 from tests.domains.graph.test_cuda import OnCpu
 from warpwright.base import Action
+from warpwright.domains.graph import cost_model
 from warpwright.domains.graph.cuda.kernel import CudaKernel
 from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import GraphIR
 from warpwright.domains.graph.lower import Original, lower
 from warpwright.domains.graph.techniques.convolutions import half
+from warpwright.domains.graph.techniques.convolutions.direct_convolution import DirectConvolutions
 from warpwright.domains.graph.techniques.convolutions.half import HalfConvolutions
 from warpwright.domains.graph.techniques.kernels.fuse import FuseCuda, fuse_cuda
 from warpwright.tasks.mode import Mode
+from warpwright.tf32 import tf32_flags
 from warpwright.verifier.judge.original import tf32
 
 pytestmark = pytest.mark.compiler
@@ -198,3 +201,16 @@ def test_products_of_one_tap_are_the_librarys() -> None:
     x = torch.empty(2, 64, 8, 8)
     for model, taken in ((nn.Conv2d(64, 128, 1), False), (nn.Conv2d(64, 128, 1, stride=2), True), (nn.Conv2d(64, 128, 1, padding=1), True)):
         assert bool(list(HalfConvolutions().sites(captured(model, x)))) is taken
+
+
+@pytest.mark.parametrize("permitted", [True, False])
+def test_one_number_an_operand_is_proposed_where_the_flags_permit_tf32(permitted):
+    """And the library's convolution is estimated by them."""
+    few = captured(torch.nn.Conv2d(16, 64, 3), torch.randn(64, 16, 128, 128))
+    many = captured(torch.nn.Conv2d(128, 128, 3), torch.randn(64, 128, 56, 56))
+    with tf32_flags(permitted, products=False):
+        assert bool(list(HalfConvolutions().sites(many))) is permitted
+        assert HalfConvolutions(tf32=True).tf32 and list(HalfConvolutions(tf32=True).sites(many))
+        assert {dict(action.params)["precision"] for action in DirectConvolutions().sites(few)} == ({"tf32", "tf32x3"} if permitted else {"tf32x3"})
+        kind, _ = cost_model.operations_of(next(node for node in many.graph.nodes if node.op == "call_function"))
+        assert kind == ("tf32" if permitted else "float32")

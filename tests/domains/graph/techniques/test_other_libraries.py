@@ -505,3 +505,10 @@ def test_on_a_gpu_a_library_gives_what_torch_gives(library: str, kind: torch.dty
                     assert error <= 2 * limit + 1e-7 * float(exact.abs().max()), (call, error, limit)
             seen += 1
     assert seen >= 2 or (library, kind) == ("flashinfer", torch.float32), "something is taken"
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16, torch.float16, torch.float64])
+def test_a_norm_without_an_epsilon_has_torchs(kind: torch.dtype) -> None:
+    """Small numbers tell: in 16 bits torch adds float32's epsilon, a 65,536th of bfloat16's."""
+    x = torch.full((2, 8), 1e-3, dtype=kind)
+    torch.testing.assert_close(F.rms_norm(x, (8,)), F.rms_norm(x, (8,), None, calls.eps_of(x, None)))

@@ -92,7 +92,7 @@ def techniques(target: str, backward: bool = False, tf32: bool = False) -> tuple
         return (*rewrites, differentiate.Differentiate(target), *kernels, *OF_STEPS)
     permitting = (
         attention.FlashAttentions(), implicit.ImplicitConvolutions(), half_products.HalfProducts(), int8.Int8Slices(), tf32x3.Tf32x3(),
-        *libraries.TECHNIQUES,
+        *libraries.TECHNIQUES, direct_convolution.DirectConvolutions(), half.HalfConvolutions(),
     )  # fmt: skip
     schedules = ON_CUDA if target == "cuda" else ON_CPU
     return (*REWRITES, *(replace(technique, tf32=tf32) if technique in permitting else technique for technique in schedules))

@@ -23,6 +23,7 @@ from warpwright.domains.graph import template
 from warpwright.domains.graph.assembly import WHOLE, Assembly, Piece
 from warpwright.domains.graph.ir import GraphIR
 from warpwright.domains.graph.lower import Original, constructor, head, program_text
+from warpwright.domains.graph.text.apart import apart
 
 TORCH = re.compile(r"import torch *(#.*)?")
 
@@ -56,12 +57,12 @@ def lower(ir: Assembly, actions: Sequence[Action], original: Original) -> Candid
     """Return the candidate whose file is the original and `ModelNew` for the pieces."""
     alias = template.functional_alias(original.text)
     parts = [head(ir.assumptions, tuple(actions), original, _about(ir)), original.text.rstrip("\n"), "", "", template.RULER]
-    parts += [f"import torch\nimport torch.nn.functional as {alias}", "", ""]
+    opening = [f"import torch\nimport torch.nn.functional as {alias}", "", ""]
     body = "\n".join([template.watch(), "", NAMED, *(_piece(n, piece, original) for n, piece in enumerate(ir.pieces)), *_model(ir, original)])
     if alias != "F":
         body = re.sub(r"\bF\.", f"{alias}.", body)
     tail = template.TAIL.replace(template.GUARDED, "").replace("@DEVICE", original.target)
-    source = Source("python", (("optimized.py", "\n".join([*parts, body, tail])),))
+    source = Source("python", (("optimized.py", "\n".join([*parts, apart(original.text, "\n".join([*opening, body, tail]))])),))
     return Candidate(source, original.target, tuple(actions), proposer="graph", assumptions=ir.assumptions)
 
 

@@ -100,4 +100,5 @@ def is_row(x, most=65536):
 
 
 def eps_of(x, eps):
-    return torch.finfo(x.dtype).eps if eps is None else eps
+    """Return an RMS norm's epsilon; torch's own is that of the type it sums in, float32 for halves."""
+    return torch.finfo(torch.promote_types(x.dtype, torch.float32)).eps if eps is None else eps

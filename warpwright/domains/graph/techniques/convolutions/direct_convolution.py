@@ -27,6 +27,7 @@ from warpwright.domains.graph.techniques.convolutions.epilogue import Epilogue
 from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
+from warpwright.tf32 import permits
 
 _OPS: dict[Any, str] = {aten.amax.default: "amax", aten.amin.default: "amin", aten.logsumexp.default: "logsumexp"}
 _WIDEST, _DEEPEST = 256, 512
@@ -186,6 +187,8 @@ class DirectConvolutions:
 
     name: str = "direct_convolution"
     precisions: tuple[str, ...] = ("tf32x3", "tf32")
+    tf32: bool = False
+    """Does the task permit TF32, whatever torch's flags say?"""
     traits: ClassVar[Traits] = Traits("S", tried_first=True, precisions=("tf32", "tf32x3"), best_with=BESIDE)
     """What follows is element by element, on what is left."""
 
@@ -193,7 +196,8 @@ class DirectConvolutions:
         """Yield one action a precision, for all places together."""
         late = ("compile", "launch_plan", "cuda_graph", "channels_last")
         if not any(ir.scheduled(name) for name in late) and _places(ir):
-            yield from (Action(self.name, params=(("precision", precision),)) for precision in self.precisions)
+            permitted = [precision for precision in self.precisions if precision != "tf32" or self.tf32 or permits("conv")]
+            yield from (Action(self.name, params=(("precision", precision),)) for precision in permitted)
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
         """Return the IR with every such convolution replaced, together with the reduction that follows it."""

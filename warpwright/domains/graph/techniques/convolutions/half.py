@@ -33,6 +33,7 @@ from warpwright.domains.graph.techniques.fold import FOLD
 from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
+from warpwright.tf32 import permits
 
 FEW_CHANNELS = (3, 4)
 """Of the input, which zeros make eight: a colour image, or a volume of such. `direct_convolution` is proposed for these too."""
@@ -58,6 +59,8 @@ class HalfConvolutions:
     """
 
     name: str = "half_convolutions"
+    tf32: bool = False
+    """Does the task permit TF32, whatever torch's flags say?"""
     traits: ClassVar[Traits] = Traits("S", tried_first=True, best_with=(fuse_cuda(1, DEFAULT),))
     """Alone each pass is a call of torch's."""
     assume: str = "what goes into a convolution is finite"
@@ -65,7 +68,8 @@ class HalfConvolutions:
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield one action for all of them together."""
         late = ("compile", "cuda_graph", "launch_plan", "plan", "channels_last", "full_precision_convolutions", "fuse_cuda")
-        if ir.training is None and not any(ir.scheduled(name) for name in late) and _large(ir):
+        permitted = self.tf32 or permits("conv")
+        if permitted and ir.training is None and not any(ir.scheduled(name) for name in late) and _large(ir):
             yield Action(self.name)
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
