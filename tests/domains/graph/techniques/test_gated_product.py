@@ -119,6 +119,7 @@ def test_what_is_left_alone() -> None:
     assert not sites(lambda m, x: F.silu(m.gate(x)) @ m.up(x).mT)
     assert not sites(ENDS["swiglu"], n=22)  # rows that are no multiples of 16 bytes
     assert not sites(lambda m, x: (lambda h: h[0] * h[1] + h[2])(m.both(x).chunk(3, -1)))
+    assert not sites(lambda m, x: (lambda h: F.silu(h[0]) * h[1])(m.both(x).chunk(4, -1)), n=32)  # quarters, of which two are read
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e20])

@@ -119,7 +119,7 @@ def _sides(ir: GraphIR) -> Iterator[_Side]:
 
 
 def _parts(node: fx.Node) -> Iterator[fx.Node]:
-    """Yield both halves of a call's last dimension, the first one first, where a `chunk` or `split` of it is all that reads it."""
+    """Yield both halves of a call's last dimension, the first one first, where a `chunk` or `split` in two is all that reads it."""
     if len(node.users) != 1:
         return
     [cut] = node.users
@@ -127,7 +127,8 @@ def _parts(node: fx.Node) -> Iterator[fx.Node]:
     if not is_op(cut, aten.chunk.default, aten.split.Tensor) or len(args) < 3 or args[2] % len(shape(node)) != len(shape(node)) - 1:
         return
     found = {user.args[1]: user for user in cut.users if user.target is operator.getitem}
-    if len(cut.users) == 2 == len(found) and set(found) == {0, 1} and shape(found[0]) == shape(found[1]):  # type: ignore[index]
+    halves = len(cut.users) == 2 == len(found) and set(found) == {0, 1} and shape(found[0]) == shape(found[1])  # type: ignore[index]
+    if halves and 2 * shape(found[0])[-1] == shape(node)[-1]:  # type: ignore[index]
         yield from (found[0], found[1])  # type: ignore[index]
 
 
