@@ -1,5 +1,4 @@
-"""Programs whose product ends with more than element-wise calls, on one GPU: norms of groups, reduced rows, two joined products, half of a
-symmetric one.
+"""Programs whose product ends with more than element-wise calls, on one GPU: norms of groups, reduced rows; and halves of symmetric products.
 
     timeout -k 2 70 python -m benchmarks.kernels.product_ends --out OUT [--cases "group norm|x x^T"] [--no-compile] [--seconds 58] [--jobs 12] [--dry]
 
@@ -28,11 +27,11 @@ from benchmarks.kernels.row_file import Row, run
 from warpwright.base import Action
 from warpwright.domains.graph.capture import from_module
 from warpwright.domains.graph.cuda.plan import DEFAULT
+from warpwright.domains.graph.ir import GraphIR
 from warpwright.domains.graph.lower import Original, lower
 from warpwright.domains.graph.techniques.kernels import fused_product
 from warpwright.domains.graph.techniques.kernels.fuse import FuseCuda, fuse_cuda
 from warpwright.domains.graph.techniques.kernels.fused_product import FusedProducts
-from warpwright.domains.graph.techniques.kernels.gated_product import GatedProducts
 from warpwright.domains.graph.techniques.kernels.half_products import HalfProducts
 from warpwright.domains.graph.techniques.kernels.symmetric_product import SymmetricProducts
 
@@ -58,7 +57,7 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
-FUSED, GATED, SYMMETRIC = FusedProducts(), GatedProducts(), SymmetricProducts()
+FUSED, SYMMETRIC = FusedProducts(), SymmetricProducts()
 WAYS = ("two kernels", "ours")
 TWO_PROGRAMS = "ours, two programs"
 """Of a multiprocessor, one of which ends while the other sums."""
@@ -73,7 +72,7 @@ class Case:
     body: str
     size: tuple[int, ...]
     columns: int
-    """Of the product, of both together where there are two."""
+    """Of the product."""
     technique: Any
     kind: torch.dtype = torch.bfloat16
     few: bool = False
@@ -104,10 +103,6 @@ def _linear(k: int, n: int, more: str = "") -> str:
     return f"self.linear = nn.Linear({k}, {n}){more}"
 
 
-def _pair(k: int, n: int) -> str:
-    return f"self.gate, self.up = nn.Linear({k}, {n}, False), nn.Linear({k}, {n}, False)"
-
-
 _NORM = "; self.norm = nn.GroupNorm({}, {})".format
 CASES: dict[str, Case] = {
     "TF32 32768 x 1024 -> 4096, silu, group norm (2:37)": Case(
@@ -124,12 +119,6 @@ CASES: dict[str, Case] = {
     "bf16 32 x 1024 x 1024 -> 1024, silu": Case(
         "self.right = nn.Parameter(torch.randn(32, 1024, 1024) / 32)", "return F.silu(torch.bmm(x, self.right))", (32, 1024, 1024), 1024, FUSED,
         few=True),
-    "bf16 8192 x 4096 -> 2 x 11008, swiglu": Case(
-        _pair(4096, 11008), "return F.silu(self.gate(x)) * self.up(x)", (8192, 4096), 2 * 11008, GATED),
-    "bf16 8192 x 1024 -> 2 x 2816, swiglu": Case(
-        _pair(1024, 2816), "return F.silu(self.gate(x)) * self.up(x)", (8192, 1024), 2 * 2816, GATED),
-    "bf16 4096 x 2048 -> 2 x 8192, geglu of halves": Case(
-        _linear(2048, 16384), "a, b = self.linear(x).chunk(2, -1); return a * F.gelu(b)", (4096, 2048), 16384, GATED),
     "bf16 x x^T of 8192 x 4096": Case("pass", "return x @ x.T", (8192, 4096), 8192, SYMMETRIC),
     "bf16 x x^T of 4096 x 1024, scaled, exponential": Case("pass", "return torch.exp(x @ x.T * 0.01 - 10.0)", (4096, 1024), 4096, SYMMETRIC),
     "fp16 x x^T of 64 x 512 x 4096, scaled": Case(
@@ -164,6 +153,12 @@ def main() -> None:
 
 def written(case: Case, way: str) -> str:
     """Return the text of a program."""
+    ir, actions = program(case, way)
+    return lower(ir, actions, Original("product_ends", case.text, target="cuda")).source.text
+
+
+def program(case: Case, way: str) -> tuple[GraphIR, list[Action]]:
+    """Return a program, and the actions that made it."""
     names: dict[str, Any] = {}
     exec(case.text, names)
     with torch.device("meta"):
@@ -177,7 +172,7 @@ def written(case: Case, way: str) -> str:
     if list(FuseCuda().sites(ir)):
         actions.append(fuse_cuda(1, DEFAULT))
         ir = FuseCuda().apply(ir, actions[-1])
-    return lower(ir, actions, Original("product_ends", case.text, target="cuda")).source.text
+    return ir, actions
 
 
 def _given(case: Case, device: str) -> tuple[Any, torch.Tensor]:
@@ -243,12 +238,12 @@ def _rows(name: str, options: argparse.Namespace) -> Iterator[Row]:
 
 
 def _right(case: Case, model: Any, x: torch.Tensor) -> torch.Tensor:
-    """Return the product's right operand by rows, both of them where there are two."""
+    """Return the product's right operand by rows."""
     if case.technique is SYMMETRIC:
         return x
     if hasattr(model, "right"):
         return model.right.mT  # type: ignore[no-any-return]
-    return torch.cat([model.gate.weight, model.up.weight]) if hasattr(model, "gate") else model.linear.weight
+    return model.linear.weight  # type: ignore[no-any-return]
 
 
 def _exact(case: Case, model: Any, x: torch.Tensor) -> torch.Tensor:
@@ -269,7 +264,7 @@ def _dry(name: str, options: argparse.Namespace) -> Iterator[Row]:
     case = CASES[name]
     for way in case.ways:
         text = written(case, way)
-        held = [kind for kind in ("fused_product", "gated_product", "symmetric_product") if f"def {kind}(" in text]
+        held = [kind for kind in ("fused_product", "symmetric_product") if f"def {kind}(" in text]
         yield {"table": "dry", "case": name, "way": way, "lines": text.count("\n"), "kernels": held}
 
 

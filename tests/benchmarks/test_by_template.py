@@ -37,7 +37,8 @@ def test_a_later_measurement_speaks_for_its_tasks() -> None:
     chosen = {TASK: {"run": "first", "recipe": "windows_cuda()", "ours ms": 1.0, "eager ms": 3.0, "compile ms": 2.0}}
     later = {"table": "memory-bound", "eager us": 3100.0, "action": "fuse_cuda()"}
     rows = [
-        {**later, "case": "1:9 a", "version": "before", "us": 900.0}, {**later, "case": "1:9 a", "version": "now", "us": 800.0},
+        {**later, "case": "1:9 a", "version": "before", "us": 900.0}, {**later, "case": "1:9 a", "version": "now", "us": 850.0},
+        {**later, "case": "1:9 a", "version": "now", "us": 800.0, "table": "memory-bound-3"},
         {**later, "case": "1:9 a", "version": "now, cluster", "us": 100.0}, {**later, "case": "1:91 b", "version": "now", "us": 100.0},
         {**later, "case": "1:9 a", "version": "now", "us": 100.0, "table": "shapes"},
     ]  # fmt: skip
@@ -59,4 +60,4 @@ def test_the_page_says_what_its_rows_say() -> None:
     rows = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
     shares = [row["of copy"] for row in rows if row["table"] == "memory"]
     said = f"**Of {len(shares)} tasks that are bound by memory {sum(share >= 0.9 for share in shares)} reach 0.9"
-    assert said in (folder / "README.md").read_text() and sum(share < 0.8 for share in shares) == 13
+    assert said in (folder / "README.md").read_text() and sum(share < 0.8 for share in shares) == 12

@@ -119,3 +119,5 @@ def test_what_is_plain_and_by_which_tile(monkeypatch: pytest.MonkeyPatch) -> Non
     for m, n, k in ((128, 1024, 1024), (512, 512, 512), (64, 64, 64), (256, 1024, 1024), (131, 67, 1000)):
         plain_product.launch(torch.empty(m, k), torch.empty(k, n))
     assert chosen == [WIDE, MANY, MANY, MANY, MANY]
+    for m, n, k, taken in ((128, 1024, 1024, False), (512, 512, 512, True)):  # cuBLAS errs as little where a lies by columns
+        assert (plain_product.launch(torch.empty(k, m).T, torch.empty(k, n)) is not None) is taken

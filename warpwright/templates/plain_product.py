@@ -84,7 +84,7 @@ class Launch:
     def __init__(self, a: torch.Tensor, b: torch.Tensor, left: Side, right: Side, tile: Tile | None = None) -> None:
         """Choose the tile, unless it is given, and load the kernel."""
         (m, k), n, self.device = a.shape, b.shape[1], a.get_device()
-        tile = tile or (WIDE if k > MOST_TERMS and LEAST_TILES <= tiles(m, n) <= _multiprocessors(self.device) else MANY)
+        tile = tile or chosen(m, n, k, self.device)
         self.shape, self.strides, self.grid = (m, n), (n, 1), tiles(m, n, tile)
         self.kernel, self.host = kernel(self.device, tile, left.terms, right.terms), host()
         self.numbers = (left.pitch, right.pitch, m, n, k)
@@ -129,10 +129,22 @@ def worthwhile(m: int, n: int, k: int) -> bool:
     return m * n * k > 0 and -(-tiles(m, n) // 132) * -(-k // MANY.step) <= most
 
 
+def chosen(m: int, n: int, k: int, device: int) -> Tile:
+    """Return the tile for a product of these sizes."""
+    return WIDE if k > MOST_TERMS and LEAST_TILES <= tiles(m, n) <= _multiprocessors(device) else MANY
+
+
 def launch(a: torch.Tensor, b: torch.Tensor) -> Launch | None:
-    """Return what multiplies matrices laid out as a [m, k] and b [k, n], none of them empty; None where neither rows nor columns are contiguous."""
+    """Return what multiplies matrices laid out as a [m, k] and b [k, n], none of them empty; None where cuBLAS should.
+
+    That is where neither rows nor columns are contiguous, and where many terms meet a stored by columns: there cuBLAS erred as little as a wide tile
+    does (128 x 1024 x 1024: the norms agree within a twentieth, ours the larger; with a stored by rows ours is 0.77 of cuBLAS's).
+    """
     left, right = Side.of(a, 1), Side.of(b, 0)
-    return None if left is None or right is None else Launch(a, b, left, right)
+    if left is None or right is None:
+        return None
+    tile = chosen(a.shape[0], b.shape[1], a.shape[1], a.get_device())
+    return Launch(a, b, left, right, tile) if left.terms or tile is not WIDE else None
 
 
 def tiles(m: int, n: int, tile: Tile = MANY) -> int:

@@ -411,6 +411,16 @@ def test_bfloat16(size: tuple[int, ...]) -> None:
         assert test_cpp.errors(seen, truth) <= allowed, number
 
 
+def test_an_rms_norm_of_16_bits_without_eps_has_torchs() -> None:
+    """That of float32, in which torch sums them: rows of 1e-3 were a hundred times too small by that of their own type."""
+    x = 1e-3 * torch.randn(6, 128, generator=torch.Generator().manual_seed(0)).bfloat16()
+    model = Several([lambda x: F.rms_norm(x, (128,))])
+    kernels, optimized = fused(captured(model, x))
+    [seen], [plain] = optimized(x), model(x)
+    assert len(kernels) == 1
+    torch.testing.assert_close(seen, plain, rtol=2.0**-7, atol=0.0)
+
+
 class Convolved(torch.nn.Module):
     """Convolutions with a bias before a chain, and one whose result is one of the model's."""
 

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from warpwright.domains.graph import host_cost, recurrent
+from warpwright.domains.graph import end_cost, host_cost, recurrent
 from warpwright.domains.graph.cpp.calls import COPIES, VIEWS
 from warpwright.domains.graph.cpp.regions import whole
 from warpwright.domains.graph.cuda import windows
@@ -34,6 +34,7 @@ from warpwright.domains.graph.techniques.convolutions.convolution import Convolu
 from warpwright.domains.graph.techniques.convolutions.convolution import read as convolution_of
 from warpwright.domains.graph.techniques.convolutions.ends import Ended
 from warpwright.domains.graph.techniques.kernels import symmetric_product
+from warpwright.domains.graph.techniques.kernels.fused_product import FusedProduct
 from warpwright.domains.graph.techniques.kernels.view_products import VIEW_PRODUCT, calls_of
 from warpwright.domains.graph.techniques.reduction import ADAPTIVE, read_reduction
 from warpwright.tf32 import permits
@@ -127,7 +128,6 @@ SLICED_LAUNCHES = 12
 PLANNED_CALL, PLANNED_LAUNCH = 0.25, 0.32
 """Calls of a kernel from Python that a plan's call takes, and each of its launches: 1, 3 and 6 kernels took 0.6, 1.3 and 2.1 times what one from
 Python does (results/launch_plan_h200)."""
-PRODUCTS_WITH_ENDS = ("fused_product_", "gated_product_")
 FUSED_PRODUCT_LAUNCH = 2.0
 """Launches that one of `fused_product` counts as beside a product that takes longer than the host. With that and WORTH_A_STEP of the ladder it
 comes first where its result is the program's (0.72 to 0.98 of the time without it on an H200), not where a norm or a softmax reads that after it
@@ -187,8 +187,8 @@ def call_seconds(node: fx.Node, rates: Rates) -> float:
         arithmetic /= PLANNED_TRANSPOSED
     if on_gpu and is_op(node, aten.einsum.default):
         again += 2 * TURNED * einsum.copied_bytes(node) + einsum.bytes_between(node)
-    if getattr(node.target, "__name__", "").startswith(PRODUCTS_WITH_ENDS):
-        again += _size(node)  # no product runs beside the end of a tile, which writes it: 2:37's result of 0.5 GB cost 0.1 ms
+    if isinstance(node.target, FusedProduct):  # no product runs beside the end of a tile, which writes it: 2:37's result of 0.5 GB cost 0.1 ms
+        arithmetic += end_cost.seconds(node, _size(node) / rates.memory)
     if getattr(node.target, "__name__", "").startswith("implicit_convolution"):
         again += bytes_of(node) + _scattered(node)
         return again / rates.memory + arithmetic + launches(node, rates) * rates.launch
@@ -203,7 +203,7 @@ def launches(node: fx.Node, rates: Rates | None = None) -> float:
     on_gpu = rates is not None and rates.arithmetic is RATES["cuda"].arithmetic
     if getattr(node.target, "__name__", "") == "int8_linear":
         return SLICED_LAUNCHES
-    if getattr(node.target, "__name__", "").startswith(PRODUCTS_WITH_ENDS):
+    if isinstance(node.target, FusedProduct):
         return FUSED_PRODUCT_LAUNCH
     if node.target is VIEW_PRODUCT:
         return calls_of(node)
@@ -345,9 +345,9 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
     if node.target is VIEW_PRODUCT:
         rights: Any = node.args[2::2]
         return _KINDS.get(value(node).dtype, "float32"), 2.0 * math.prod(shape(node)) * sum(shape(b)[-2] for b in rights)
-    if name.startswith(PRODUCTS_WITH_ENDS):
+    if isinstance(node.target, FusedProduct):
         x, w = node.args[:2]
-        columns = shape(w)[-2 if node.target.by_rows else -1] * (2 if name.startswith("gated") else 1)  # type: ignore[arg-type, union-attr]
+        columns = shape(w)[-2 if node.target.by_rows else -1]  # type: ignore[arg-type]
         return _KINDS.get(value(x).dtype, "float32"), 2.0 * math.prod(shape(x)) * columns  # type: ignore[arg-type]
     if name.startswith("symmetric_product_"):
         return "half, tiles of 128", symmetric_product.operations(node.args[0], node)  # type: ignore[arg-type]

@@ -22,8 +22,13 @@ GUARD = 5.5e-6
 OPERATOR, PRODUCT, CONVOLUTION = 9e-6, 22e-6, 24e-6
 """Of torch: one kernel, and a library's call, which chooses an algorithm each time. A convolution by the ratio of times below 0.05 ms
 (results/cuda_l1_beside_h200: L1-76 0.032, L1-24 0.012)."""
-KERNEL, PLAN, FUSED_PRODUCT = 12e-6, 8.2e-6, 66e-6
-"""Of ours: launched from Python, any number of them by a plan, and by Triton with three descriptors of tensors (results/fused_product_h200)."""
+KERNEL, PLAN, DESCRIBED = 12e-6, 8.2e-6, 70e-6
+"""Of ours: launched from Python, any number of them by a plan, and by Triton with descriptors of tensors: 0.066 ms, and 0.070 to 0.107 beside other
+processes, where the GPU's part is some 0.02 (1024 x 1024 -> 4096, results/fused_product_h200); x x^T of 4096 x 1024 took 0.125, of which the GPU's
+part is some 0.04 by the rows of larger ones (results/product_ends_h200). So a product that takes a GPU less than that is the library's, or a CUDA
+graph's."""
+WITH_DESCRIPTORS = ("fused_product", "symmetric_product")
+"""Files of kernels that are launched so."""
 TRITON = 25e-6
 """One of ours that Triton launches without such: the four of a convolution and of the pass that cuts x took 0.09 to 0.14 ms whatever the GPU's part
 (31^2 and 14^2 places in results/implicit_convolution_h200), and KernelBench's 3:8, which has twelve, 0.73 to 0.93."""
@@ -55,11 +60,9 @@ def call_seconds(node: fx.Node, launched: float) -> float:
     if isinstance(node.target, CudaKernel):
         return KERNEL
     name = getattr(node.target, "__name__", "")
-    if name.startswith("fused_product_"):
-        return FUSED_PRODUCT
     if name == "view_product":
         return PRODUCT * launched
     if isinstance(node.target, FromFile):
-        return TRITON * launched
+        return DESCRIBED if node.target.file in WITH_DESCRIPTORS else TRITON * launched
     first = PRODUCT if is_op(node, *PRODUCTS) else CONVOLUTION if convolution_of(node) is not None else OPERATOR
     return first + OPERATOR * (launched - 1)

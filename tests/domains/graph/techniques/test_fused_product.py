@@ -372,16 +372,17 @@ def _estimates(rows: int, features: int, out: int, end, groups: int = 4) -> list
 
 
 @pytest.mark.parametrize(
-    ("sizes", "groups", "end"),
+    ("sizes", "groups", "end", "first"),
     [
-        ((32768, 1024, 4096), 64, lambda m, y: m.norm(F.silu(y))),  # 2:37
-        ((1024, 8192, 8192), 512, lambda m, y: m.norm(y).amin(1, keepdim=True)),  # 2:75
-        ((8192, 1024, 32768), 4, lambda m, y: torch.logsumexp(y, 1)),
+        ((1024, 8192, 8192), 512, lambda m, y: m.norm(y).amin(1, keepdim=True), True),  # 2:75, 1.36 times two kernels on an H200
+        ((8192, 1024, 32768), 4, lambda m, y: torch.logsumexp(y, 1), False),  # in bfloat16 1.09, less than an action more has to gain
+        ((32768, 1024, 4096), 64, lambda m, y: m.norm(F.silu(y)), False),  # 2:37, 0.996
     ],
 )  # fmt: skip
-def test_the_estimate_puts_first_what_writes_less(sizes, groups: int, end) -> None:
+def test_the_estimate_puts_first_what_writes_less(sizes, groups: int, end, first: bool) -> None:
+    """Few instructions a result, of many terms."""
     ours, library = _estimates(*sizes, end, groups)
-    assert ours * ladder.WORTH_A_STEP < library, (ours, library)
+    assert (ours * ladder.WORTH_A_STEP < library) == first, (ours, library)
 
 
 @INTERPRETER

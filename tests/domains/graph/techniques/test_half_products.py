@@ -64,6 +64,17 @@ class Added(nn.Module):
         return torch.addmm(self.bias, x, self.right)
 
 
+class Pair(nn.Module):
+    """Two products of one operand."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate, self.up = nn.Linear(128, 96), nn.Linear(128, 96)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.gate(x)) * self.up(x)
+
+
 @pytest.fixture
 def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take small products too, and fold nothing: then the function takes the inputs and the state alone."""
@@ -147,6 +158,11 @@ class Squared(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x @ x
+
+
+def test_an_operand_of_two_products_is_cut_once(any_size: None) -> None:
+    after = PERMITTED.apply(captured(Pair(), torch.randn(5, 128)), HALF)
+    assert sum(node.target is torch.ops.aten.amax.default for node in after.graph.nodes) == 3  # of x once, and of both parameters
 
 
 def test_what_is_left_alone() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 _BEFORE = {
     "direct_convolution": ("activations", "tf32"), "fused_product": ("activations", "product_end"),
-    "gated_product": ("activations",), "implicit_convolution": ("activations", "convolution_end"),
+    "implicit_convolution": ("activations", "convolution_end"),
     "pointwise_convolution": ("activations", "convolution_end", "tf32"),
     "symmetric_product": ("activations", "product_end"),
 }  # fmt: skip

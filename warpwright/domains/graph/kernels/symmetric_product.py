@@ -12,7 +12,7 @@ Parameters: SIDE 64 or 128, DEPTH 32 to 128 (powers of two), warps 4 or 8, stage
 multiprocessor. Rows of x and y begin at multiples of 16 bytes; with several batches a tile lies in one of them, so SIDE divides their rows, and DEPTH
 their terms where those are rows of x.
 
-Achieved: not timed yet. What `fused_product` does with tiles of 128 x 128 says 637 TFLOP/s of the triangle for 8,192 cubed, 1.8 times the library.
+Achieved on an H200 (results/product_ends_h200): 8,192 x 4,096 in bfloat16 0.473 ms, 1.73 times the library; 64 of 512 x 4,096 in float16 1.40 times.
 """
 
 # mypy: ignore-errors

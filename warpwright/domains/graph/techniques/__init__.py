@@ -23,7 +23,6 @@ from warpwright.domains.graph.techniques.kernels import (
     attention,
     fuse,
     fused_product,
-    gated_product,
     half_products,
     int8,
     launch_plan,
@@ -67,7 +66,7 @@ convolution, which hide it from the rules that look for one.
 ON_CPU: tuple[Any, ...] = (*fold.TECHNIQUES, *forms.TECHNIQUES, *fuse.TECHNIQUES, *schedule.TECHNIQUES, *schedule.CPU_TECHNIQUES)
 _KERNELS: tuple[Any, ...] = (
     *recurrent.TECHNIQUES, *attention.TECHNIQUES, *view_products.TECHNIQUES, *short_products.TECHNIQUES, *symmetric_product.TECHNIQUES,
-    *gated_product.TECHNIQUES, *fused_product.TECHNIQUES, *small_products.TECHNIQUES, *half_products.TECHNIQUES, *int8.TECHNIQUES,
+    *fused_product.TECHNIQUES, *small_products.TECHNIQUES, *half_products.TECHNIQUES, *int8.TECHNIQUES,
     *tf32x3.TECHNIQUES, *precision.TECHNIQUES, *direct_convolution.TECHNIQUES, *implicit.TECHNIQUES, *half.TECHNIQUES, *windows.TECHNIQUES,
     *scans.TECHNIQUES, *activated.TECHNIQUES, *top_k.TECHNIQUES, *libraries.TECHNIQUES, *fuse.CUDA_TECHNIQUES,
 )  # fmt: skip

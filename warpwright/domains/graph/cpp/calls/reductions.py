@@ -10,7 +10,7 @@ from torch import fx
 from warpwright.domains.graph.cpp import firsts
 from warpwright.domains.graph.cpp.calls.reading import float_result, name_of, read_float
 from warpwright.domains.graph.cpp.program import Axes, Program, Unsupported, Value
-from warpwright.domains.graph.ir import argument, aten, is_op, shape, value
+from warpwright.domains.graph.ir import argument, aten, is_op, shape
 
 
 def _source(p: Program, node: fx.Node) -> Value:
@@ -129,10 +129,10 @@ def layer_norm(p: Program, node: fx.Node) -> Value:
     if name_of(node) == "layer_norm":
         return _affine(p, _normalised(p, x, dims, argument(node, "eps")), argument(node, "weight"), argument(node, "bias"), axes)
     eps = argument(node, "eps")
-    if eps is None and value(node).dtype != torch.float32:
-        raise Unsupported("an RMS norm whose eps follows from its type")
+    if eps is None:  # of what torch sums in, which of 16 bits is float32 too
+        eps = torch.finfo(torch.float32).eps
     mean = p.op("{0} / {1}", p.reduce("Sum", p.op("{0} * {0}", x), dims), p.const(p.count(x, dims)))
-    scale = p.op("1.f / vsqrt({0} + {1})", mean, p.const(torch.finfo(torch.float32).eps if eps is None else eps))
+    scale = p.op("1.f / vsqrt({0} + {1})", mean, p.const(eps))
     return _affine(p, p.op("{0} * {1}", x, scale), argument(node, "weight"), None, axes)
 
 

@@ -25,7 +25,7 @@ Text = Callable[[fx.Node, Sequence[str]], str | None]
 
 @dataclass(frozen=True)
 class Epilogue:
-    """Calls, first the convolution (or products), of which the last one's result alone is used elsewhere."""
+    """Calls, first the convolution, of which the last one's result alone is used elsewhere."""
 
     nodes: tuple[fx.Node, ...]
     operands: tuple[fx.Node, ...]
@@ -34,8 +34,6 @@ class Epilogue:
     """Triton: how each is read."""
     lines: tuple[str, ...]
     """Triton: v0 is the sum, p0, p1 ... the operands; the last line assigns what is returned."""
-    starts: int = 1
-    """The first of the calls that the kernel itself computes: v0, v1 ..."""
 
     @property
     def last(self) -> fx.Node:
@@ -46,8 +44,8 @@ class Epilogue:
     def calls(self) -> list[fx.Node]:
         """All that the kernel's end works out, in order."""
         among = {*self.nodes, *self.operands}
-        spread = dict.fromkeys(arg for node in self.nodes[self.starts :] for arg in node.all_input_nodes if arg not in among and arg.target in SPREAD)
-        return [*spread, *self.nodes[self.starts :]]
+        spread = dict.fromkeys(arg for node in self.nodes[1:] for arg in node.all_input_nodes if arg not in among and arg.target in SPREAD)
+        return [*spread, *self.nodes[1:]]
 
     def text(self, name: str, places: str = "row, real", first: int = 0, most: int = MOST_OPERANDS) -> str:
         """Return the Triton function of this name; `places`: its parameters that say where the sums lie; `first`: the place of the first operand;
@@ -55,8 +53,7 @@ class Epilogue:
         pointers = [f"q{i}" for i in range(most)]
         loads = [f"p{i} = {load.format(q=f'q{i + first}')}" for i, load in enumerate(self.loads)]
         body = [*loads, *self.lines, f"return v{len(self.nodes) - 1}"]
-        sums = ", ".join(f"v{i}" for i in range(self.starts))
-        return "\n".join(["@triton.jit", f"def {name}({sums}, {places}, {', '.join(pointers)}):", *(f"    {line}" for line in body), ""])
+        return "\n".join(["@triton.jit", f"def {name}(v0, {places}, {', '.join(pointers)}):", *(f"    {line}" for line in body), ""])
 
 
 def of_channels(operand: fx.Node, conv: fx.Node) -> str | None:
@@ -79,16 +76,13 @@ class Reading:
     most: int = MOST_OPERANDS
 
 
-def after(start: fx.Node, load: Load | Reading = of_channels, beside: tuple[fx.Node, ...] = ()) -> Epilogue | None:
-    """Return the most calls after a call that its kernel can end with, or None where there is none.
-
-    `beside`: later calls like it that the same kernel computes: v1 and so on.
-    """
+def after(start: fx.Node, load: Load | Reading = of_channels) -> Epilogue | None:
+    """Return the most calls after a call that its kernel can end with, or None where there is none."""
     reading = load if isinstance(load, Reading) else Reading(load)
-    nodes, operands, lines = [start, *beside], list[fx.Node](), list[str]()
+    nodes, operands, lines = [start], list[fx.Node](), list[str]()
     best: Epilogue | None = None
     for node in list(start.graph.nodes)[list(start.graph.nodes).index(start) + 1 :]:
-        if node in beside or not any(arg in nodes for arg in node.all_input_nodes):
+        if not any(arg in nodes for arg in node.all_input_nodes):
             continue
         line = _line(node, start, nodes, operands, reading)
         if not line:
@@ -97,7 +91,7 @@ def after(start: fx.Node, load: Load | Reading = of_channels, beside: tuple[fx.N
         lines.append(f"v{len(nodes) - 1} = {line}")
         if [n for n in nodes if any(user not in nodes for user in n.users)] == [node]:
             loads = tuple(reading.load(one, start) or "" for one in operands)
-            best = Epilogue(tuple(nodes), tuple(operands), loads, tuple(lines), 1 + len(beside))
+            best = Epilogue(tuple(nodes), tuple(operands), loads, tuple(lines))
     return best
 
 

@@ -36,7 +36,7 @@ from warpwright.space import Traits
 
 _LEAST_FLOPS = 1e9
 """Operations below which the library's call and one more cost no more than a launch of ours."""
-EVEN = 16
+_EVEN = 16
 """Bytes that rows of all tensors are multiples of, for the hardware that copies blocks of them."""
 KINDS = (torch.bfloat16, torch.float16)
 """float32 in TF32 is not among them: the tensor cores cut operands off, which erred 2.6 times as much as cuBLAS's TF32 on an H200, and gained nothing
@@ -113,10 +113,6 @@ class _Found:
     reduction: RowReduction | None
 
 
-OF_COLUMNS = "tl.load({q} + column, mask=column < n, other=0.0)[None, :].to(tl.float32)"
-"""How a number a column is read."""
-
-
 def load(operand: fx.Node, start: fx.Node) -> str | None:
     """Return how an operand is read: a number a column, a number a row, one in all, or a tensor like the result."""
     sizes = (1,) * (len(shape(start)) - len(shape(operand))) + shape(operand)
@@ -124,7 +120,7 @@ def load(operand: fx.Node, start: fx.Node) -> str | None:
         return None
     if all(size == 1 for size in sizes[:-1]) and sizes[-1] in (1, shape(start)[-1]):
         at = "{q} + column" if sizes[-1] > 1 else "{q} + column * 0"
-        return OF_COLUMNS.replace("{q} + column", at)
+        return f"tl.load({at}, mask=column < n, other=0.0)[None, :].to(tl.float32)"
     if sizes == (*shape(start)[:-1], 1):
         return "tl.load({q} + row, mask=row < m, other=0.0)[:, None].to(tl.float32)"
     if sizes != shape(start):
@@ -134,7 +130,7 @@ def load(operand: fx.Node, start: fx.Node) -> str | None:
 
 
 @dataclass(frozen=True)
-class Operands:
+class _Operands:
     """What a product in 16 bits is of: x [..., k] times rows of w [n, k], or w [k, n], or as many of them as x has batches; and a bias, or None."""
 
     x: fx.Node
@@ -143,7 +139,7 @@ class Operands:
     bias: Any
 
 
-def operands_of(node: fx.Node) -> Operands | None:
+def _operands_of(node: fx.Node) -> _Operands | None:
     """Return what the product at a call is of, where a kernel covers it, whatever follows."""
     bias: Any = None
     if is_op(node, aten.linear.default):
@@ -161,12 +157,12 @@ def operands_of(node: fx.Node) -> Operands | None:
     if not by_rows and (source := untransposed(w)) is not None:
         w, by_rows = source, True
     covered = _covered(node, x, w)  # type: ignore[arg-type]
-    return Operands(x, w, by_rows, bias) if covered else None  # type: ignore[arg-type]
+    return _Operands(x, w, by_rows, bias) if covered else None  # type: ignore[arg-type]
 
 
 def read(node: fx.Node) -> _Found | None:
     """Return the product at a call and what follows it, where the kernel covers both."""
-    of = operands_of(node)
+    of = _operands_of(node)
     if of is None:
         return None
     x, bias = of.x, of.bias
@@ -189,7 +185,7 @@ def read(node: fx.Node) -> _Found | None:
     return _Found(of.x, of.w, of.by_rows, bias is not None, end, blocks, reduction)
 
 
-def _lie_in_one(of: Operands, end: Epilogue, blocks: list[int]) -> bool:
+def _lie_in_one(of: _Operands, end: Epilogue, blocks: list[int]) -> bool:
     """Do tiles lie in one batch each, of operands that are no copies? A softmax reads scores after the library's call anyway, scaled as well."""
     reader = only_user(end.last)
     plain = value(of.x).is_contiguous() and value(of.w).is_contiguous() and not (reader is not None and is_op(reader, aten.softmax.int))
@@ -212,7 +208,7 @@ def _covered(node: fx.Node, x: fx.Node, w: fx.Node) -> bool:
         return False
     (k, n), size = (shape(x)[-1], shape(node)[-1]), value(x).element_size()
     m = math.prod(shape(x)[:-1])
-    return dtype(x) in KINDS and k * size % EVEN == 0 and n * size % EVEN == 0 and m < 1 << 31 and 2.0 * m * n * k >= _LEAST_FLOPS
+    return dtype(x) in KINDS and k * size % _EVEN == 0 and n * size % _EVEN == 0 and m < 1 << 31 and 2.0 * m * n * k >= _LEAST_FLOPS
 
 
 @dataclass(frozen=True)
@@ -229,7 +225,7 @@ class FusedProducts:
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield one action for all such products together."""
         late = ("compile", "cuda_graph", "plan", "fuse_cuda")
-        if ir.training is None and not any(ir.scheduled(name) for name in late) and any(map(read, starts(ir))):
+        if ir.training is None and not any(ir.scheduled(name) for name in late) and any(map(read, _starts(ir))):
             yield Action(self.name)
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
@@ -237,7 +233,7 @@ class FusedProducts:
         if action not in list(self.sites(ir)):
             raise NotApplicable("expected a large product in 16 bits that element-wise calls follow", f"not {action}")
         e = edit(ir)
-        for name in [node.name for node in starts(ir)]:
+        for name in [node.name for node in _starts(ir)]:
             node = next((one for one in e.graph.nodes if one.name == name), None)
             found = read(node) if node is not None and node.users else None
             if node is not None and found is not None:
@@ -245,7 +241,7 @@ class FusedProducts:
         return e.finish()
 
 
-def starts(ir: GraphIR) -> list[fx.Node]:
+def _starts(ir: GraphIR) -> list[fx.Node]:
     """Return the products that kernels may compute."""
     return [node for node in ir.graph.nodes if is_op(node, *_PRODUCTS) or node.target is HALF_PRODUCT]
 
