@@ -64,3 +64,42 @@ def test_reading_takes_torch_alone(tmp_path: Path) -> None:
     with torch.no_grad():
         wanted = float(model(x).double().sum())
     assert eval(read.stdout) == pytest.approx([wanted, wanted], rel=1e-6)
+
+
+def test_a_part_may_ask_another_for_names_of_its_own(tmp_path: Path) -> None:
+    """While it is made again it has no parts to ask."""
+    (tmp_path / "asking_parts.py").write_text(ASKING)
+    sys.path.insert(0, str(tmp_path))
+    try:
+        import asking_parts  # type: ignore[import-not-found]
+
+        model, x = asking_parts.Asking(6, 6).eval(), torch.randn(3, 6)
+        parametrizations.weight_norm(model)
+        saved_module.write(model, (x,), tmp_path / "task.pt")
+        found = taskfile.run_text(taskfile.source_text(taskfile.describe(tmp_path / "task.pt")), "task.py", "task").Model()
+        torch.testing.assert_close(found(x), model(x))
+        assert found.negative_slope == 0.25
+    finally:
+        sys.path.remove(str(tmp_path))
+        sys.modules.pop("asking_parts", None)
+
+
+ASKING = """import torch
+from torch import nn
+
+
+class Asking(nn.Module):
+    def __init__(self, *sizes):
+        super().__init__()
+        self.inner = nn.LeakyReLU(0.25)
+        self.weight = nn.Parameter(torch.randn(sizes))
+
+    def forward(self, x):
+        return self.inner(x @ self.weight)
+
+    def __getattr__(self, name):
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(self.inner, name)
+"""

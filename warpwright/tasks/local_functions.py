@@ -57,8 +57,11 @@ def _builder() -> types.FunctionType:
     def build(base: Any, names: list[str]) -> Any:
         part = base.__new__(base)
         _inject_new_class(part)  # type: ignore[name-defined]  # noqa: F821
+        made = type(part)
+        made.__getattr__ = Module.__getattr__  # type: ignore[attr-defined,name-defined]  # noqa: F821  # torch asks whether there is a name already
         for name in names:
             _inject_property(part, name)  # type: ignore[name-defined]  # noqa: F821
+        del made.__getattr__  # type: ignore[attr-defined]  # the base's own may ask its parts, of which there are none yet
         return part
 
     found = types.FunctionType(build.__code__, vars(sys.modules[TORCHS]), build.__name__)

@@ -196,3 +196,19 @@ def test_a_sum_that_is_read_again_stays_apart() -> None:
     kernels, optimized = fused(captured(Again(), x, index))
     assert len(kernels) == 2
     torch.testing.assert_close(optimized(x, index), Again()(x, index))
+
+
+class Turned(torch.nn.Module):
+    """The columns of what is joined, at indices that lie likewise."""
+
+    def forward(self, x, base, places):  # type: ignore[no-untyped-def]
+        return base.scatter_reduce(1, places.t(), (x * 2).t(), "amin")
+
+
+def test_indices_are_put_into_order_by_torch() -> None:
+    """A kernel of ours that copies a tensor into order holds numbers as floats."""
+    torch.manual_seed(0)
+    values = torch.randn(300, 40), torch.randn(40, 50), torch.randint(0, 50, (300, 40))
+    kernels, optimized = fused(captured(Turned(), *values))
+    assert any("atomic_min(" in kernel.text for kernel in kernels)
+    assert torch.equal(optimized(*values), Turned()(*values))

@@ -174,8 +174,8 @@ def _turn_back(e: Edit, kernels: dict[str, Fused], make: Maker) -> None:
         for at, source in enumerate(list(call.args)):
             if at in kernel.expected or not is_tensor(source) or value(source).is_contiguous() or is_parameter_only(source):  # type: ignore[arg-type]
                 continue
-            if math.prod(shape(source)) < LEAST_ELEMENTS:  # type: ignore[arg-type]
-                continue
+            if math.prod(shape(source)) < LEAST_ELEMENTS or dtype(source) not in CudaKernel.floats:  # type: ignore[arg-type]
+                continue  # indices would lose digits, too
             node = e.before(call).call(aten.contiguous.default, source)
             program = copy_of(node)
             trial: Any
