@@ -19,7 +19,7 @@ from torch.nn import functional as F
 
 from benchmarks.kernels.beside import beside_others, call_once, error, options_of, said, timed
 from warpwright.domains.graph import kernels
-from warpwright.domains.graph.techniques.kernels.fused_product import block_shape
+from warpwright.domains.graph.techniques.products.fused_product import block_shape
 
 Way = tuple[int, ...]
 """Rows, columns and depth of a block, rows of blocks in a group, warps, stages; and in how many parts a tile ends, and blocks of a multiprocessor."""

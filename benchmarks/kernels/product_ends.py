@@ -29,11 +29,11 @@ from warpwright.domains.graph.capture import from_module
 from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import GraphIR
 from warpwright.domains.graph.lower import Original, lower
-from warpwright.domains.graph.techniques.kernels import fused_product
 from warpwright.domains.graph.techniques.kernels.fuse import FuseCuda, fuse_cuda
-from warpwright.domains.graph.techniques.kernels.fused_product import FusedProducts
-from warpwright.domains.graph.techniques.kernels.half_products import HalfProducts
-from warpwright.domains.graph.techniques.kernels.symmetric_product import SymmetricProducts
+from warpwright.domains.graph.techniques.products import fused_product
+from warpwright.domains.graph.techniques.products.fused_product import FusedProducts
+from warpwright.domains.graph.techniques.products.half_products import HalfProducts
+from warpwright.domains.graph.techniques.products.symmetric_product import SymmetricProducts
 
 FILE = """import torch
 from torch import nn

@@ -18,7 +18,7 @@ import torch
 
 from benchmarks.kernels.int8_product import milliseconds
 from benchmarks.kernels.row_file import Row, run
-from warpwright.domains.graph.techniques.kernels import tf32x3 as technique
+from warpwright.domains.graph.techniques.products import tf32x3 as technique
 from warpwright.templates import tf32x3
 from warpwright.templates.tf32x3 import Tile
 

@@ -20,10 +20,10 @@ from warpwright.domains.graph.ir import GraphIR
 from warpwright.domains.graph.techniques import schedule
 from warpwright.domains.graph.techniques.kernels.attention import FlashAttentions
 from warpwright.domains.graph.techniques.kernels.fuse import FuseCuda
-from warpwright.domains.graph.techniques.kernels.half_products import HalfProducts
-from warpwright.domains.graph.techniques.kernels.int8 import Int8Slices
 from warpwright.domains.graph.techniques.kernels.launch_plan import LaunchPlan
-from warpwright.domains.graph.techniques.kernels.tf32x3 import Tf32x3
+from warpwright.domains.graph.techniques.products.half_products import HalfProducts
+from warpwright.domains.graph.techniques.products.int8 import Int8Slices
+from warpwright.domains.graph.techniques.products.tf32x3 import Tf32x3
 from warpwright.search import ladder
 from warpwright.search.moves import Moves
 from warpwright.space import Space, Traits
@@ -55,7 +55,7 @@ def test_a_fused_chain_moves_its_tensors_once() -> None:
 
 
 def test_products_rank_as_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warpwright.domains.graph.techniques.kernels.tf32x3.GAIN", 2.0)
+    monkeypatch.setattr("warpwright.domains.graph.techniques.products.tf32x3.GAIN", 2.0)
     ir = captured(Layer(), torch.empty(4096, 4096))
     plain, slices, tf32x3 = (cost_model.seconds(x, "cuda") for x in (ir, best(ir, Int8Slices()), best(ir, Tf32x3())))
     assert slices < tf32x3 < plain

@@ -33,9 +33,9 @@ from warpwright.domains.graph.techniques.algebra import einsum
 from warpwright.domains.graph.techniques.convolutions.convolution import Convolution
 from warpwright.domains.graph.techniques.convolutions.convolution import read as convolution_of
 from warpwright.domains.graph.techniques.convolutions.ends import Ended
-from warpwright.domains.graph.techniques.kernels import symmetric_product
-from warpwright.domains.graph.techniques.kernels.fused_product import FusedProduct
-from warpwright.domains.graph.techniques.kernels.view_products import VIEW_PRODUCT, calls_of
+from warpwright.domains.graph.techniques.products import symmetric_product
+from warpwright.domains.graph.techniques.products.fused_product import FusedProduct
+from warpwright.domains.graph.techniques.products.view_products import VIEW_PRODUCT, calls_of
 from warpwright.domains.graph.techniques.reduction import ADAPTIVE, read_reduction
 from warpwright.tf32 import permits
 

@@ -18,7 +18,7 @@ from typing import Any
 from torch import fx
 
 from warpwright.domains.graph.ir import aten, shape
-from warpwright.domains.graph.techniques.kernels.fused_product import FusedProduct
+from warpwright.domains.graph.techniques.products.fused_product import FusedProduct
 
 ISSUED = 132 * 128 * 1.98e9
 """Instructions of numbers that an H200 issues a second at its highest clock: no end is quicker. The rows' ends reach 0.4 to 0.6 of it."""

@@ -23,10 +23,10 @@ from warpwright.base import Action
 from warpwright.domains.graph import cost_model, kernels
 from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import GraphIR
-from warpwright.domains.graph.techniques.kernels import fused_product, half_products
 from warpwright.domains.graph.techniques.kernels.fuse import FuseCuda, fuse_cuda
-from warpwright.domains.graph.techniques.kernels.fused_product import FusedProduct, FusedProducts
-from warpwright.domains.graph.techniques.kernels.half_products import HalfProducts
+from warpwright.domains.graph.techniques.products import fused_product, half_products
+from warpwright.domains.graph.techniques.products.fused_product import FusedProduct, FusedProducts
+from warpwright.domains.graph.techniques.products.half_products import HalfProducts
 from warpwright.domains.graph.text import straight
 from warpwright.search import ladder
 

@@ -18,11 +18,11 @@ from warpwright.domains.graph.cuda.kernel import CudaKernel
 from warpwright.domains.graph.ir import GraphIR
 from warpwright.domains.graph.lower import Original, lower
 from warpwright.domains.graph.techniques import techniques
-from warpwright.domains.graph.techniques.kernels import half_products
 from warpwright.domains.graph.techniques.kernels.fuse import FuseCuda
-from warpwright.domains.graph.techniques.kernels.half_products import HalfProducts
-from warpwright.domains.graph.techniques.kernels.int8 import Int8Slices
-from warpwright.domains.graph.techniques.kernels.tf32x3 import Tf32x3
+from warpwright.domains.graph.techniques.products import half_products
+from warpwright.domains.graph.techniques.products.half_products import HalfProducts
+from warpwright.domains.graph.techniques.products.int8 import Int8Slices
+from warpwright.domains.graph.techniques.products.tf32x3 import Tf32x3
 from warpwright.tf32 import tf32_flags
 from warpwright.verifier.judge.original import tf32
 

@@ -18,9 +18,9 @@ from warpwright.domains.graph.ir import find, shape
 from warpwright.domains.graph.lower import Original, lower
 from warpwright.domains.graph.techniques import schedule
 from warpwright.domains.graph.techniques.fold import TECHNIQUES as FOLDS
-from warpwright.domains.graph.techniques.kernels import int8
 from warpwright.domains.graph.techniques.kernels.fuse import FuseCuda
-from warpwright.domains.graph.techniques.kernels.int8 import INT8_CUT, INT8_LINEAR, Int8Slices, _pieces
+from warpwright.domains.graph.techniques.products import int8
+from warpwright.domains.graph.techniques.products.int8 import INT8_CUT, INT8_LINEAR, Int8Slices, _pieces
 from warpwright.search import ladder
 from warpwright.space import Space
 from warpwright.templates.int8_product import LONGEST

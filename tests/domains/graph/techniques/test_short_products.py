@@ -14,9 +14,9 @@ from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import GraphIR, aten, find, run
 from warpwright.domains.graph.techniques.algebra.einsum import EINSUM
 from warpwright.domains.graph.techniques.fold import FOLD
-from warpwright.domains.graph.techniques.kernels import short_products
 from warpwright.domains.graph.techniques.kernels.fuse import FuseCuda, fuse_cuda
-from warpwright.domains.graph.techniques.kernels.short_products import ShortProducts
+from warpwright.domains.graph.techniques.products import short_products
+from warpwright.domains.graph.techniques.products.short_products import ShortProducts
 
 TECHNIQUE, ACTION = ShortProducts(), Action("short_products")
 

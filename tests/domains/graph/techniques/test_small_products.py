@@ -18,10 +18,10 @@ from warpwright.domains.graph import cost_model
 from warpwright.domains.graph.cuda.kernel import CudaKernel
 from warpwright.domains.graph.ir import GraphIR
 from warpwright.domains.graph.lower import Original, lower
-from warpwright.domains.graph.techniques.kernels import small_products
 from warpwright.domains.graph.techniques.kernels.fuse import FuseCuda
 from warpwright.domains.graph.techniques.kernels.launch_plan import LaunchPlan
-from warpwright.domains.graph.techniques.kernels.small_products import MOST_TERMS, SmallProducts
+from warpwright.domains.graph.techniques.products import small_products
+from warpwright.domains.graph.techniques.products.small_products import MOST_TERMS, SmallProducts
 
 pytestmark = pytest.mark.compiler
 

@@ -19,8 +19,8 @@ from benchmarks.kernels.without_gpu import Record, recorded
 from warpwright.base import Action
 from warpwright.domains.graph import cost_model, kernels
 from warpwright.domains.graph.ir import GraphIR
-from warpwright.domains.graph.techniques.kernels import fused_product, symmetric_product
-from warpwright.domains.graph.techniques.kernels.symmetric_product import SymmetricProduct, SymmetricProducts
+from warpwright.domains.graph.techniques.products import fused_product, symmetric_product
+from warpwright.domains.graph.techniques.products.symmetric_product import SymmetricProduct, SymmetricProducts
 from warpwright.domains.graph.text import straight
 
 TECHNIQUE = SymmetricProducts()

@@ -11,9 +11,9 @@ from torch import nn
 
 from tests.domains.graph.techniques.exactness import captured
 from tests.domains.graph.techniques.test_simple import rewritten
-from warpwright.domains.graph.techniques.kernels import tf32x3
-from warpwright.domains.graph.techniques.kernels.int8 import INT8_LINEAR, Int8Slices
-from warpwright.domains.graph.techniques.kernels.tf32x3 import TF32X3, Tf32x3
+from warpwright.domains.graph.techniques.products import tf32x3
+from warpwright.domains.graph.techniques.products.int8 import INT8_LINEAR, Int8Slices
+from warpwright.domains.graph.techniques.products.tf32x3 import TF32X3, Tf32x3
 
 CASES: dict[str, tuple[Any, tuple[int, ...], list[Any]]] = {
     "linear": (lambda m, x: m.layers[0](x) @ x.T, (4096, 320), [lambda: nn.Linear(320, 320)]),

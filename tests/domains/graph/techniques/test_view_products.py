@@ -17,8 +17,8 @@ from warpwright.domains.graph import cost_model, host_cost
 from warpwright.domains.graph.ir import GraphIR, aten, find
 from warpwright.domains.graph.techniques.algebra.einsum import EINSUM, PARAMETERS_FIRST
 from warpwright.domains.graph.techniques.fold import FOLD
-from warpwright.domains.graph.techniques.kernels import view_products
-from warpwright.domains.graph.techniques.kernels.view_products import VIEW_PRODUCT, ViewProducts, calls_of, view_product
+from warpwright.domains.graph.techniques.products import view_products
+from warpwright.domains.graph.techniques.products.view_products import VIEW_PRODUCT, ViewProducts, calls_of, view_product
 from warpwright.domains.graph.text import straight
 
 TECHNIQUE = ViewProducts()

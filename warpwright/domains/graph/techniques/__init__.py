@@ -22,20 +22,22 @@ from warpwright.domains.graph.techniques.convolutions import (
 from warpwright.domains.graph.techniques.kernels import (
     attention,
     fuse,
-    fused_product,
-    half_products,
-    int8,
     launch_plan,
     libraries,
     recurrent,
     scans,
+    top_k,
+    windows,
+)
+from warpwright.domains.graph.techniques.products import (
+    fused_product,
+    half_products,
+    int8,
     short_products,
     small_products,
     symmetric_product,
     tf32x3,
-    top_k,
     view_products,
-    windows,
 )
 
 REWRITES: tuple[Any, ...] = (

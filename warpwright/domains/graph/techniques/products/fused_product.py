@@ -26,11 +26,11 @@ from warpwright.domains.graph.ir import Edit, GraphIR, argument, aten, dtype, ed
 from warpwright.domains.graph.kernels import FromFile
 from warpwright.domains.graph.techniques.convolutions import epilogue
 from warpwright.domains.graph.techniques.convolutions.epilogue import Epilogue, Reading
-from warpwright.domains.graph.techniques.kernels import product_ends
 from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
-from warpwright.domains.graph.techniques.kernels.half_products import HALF_PRODUCT
-from warpwright.domains.graph.techniques.kernels.product_ends import RowReduction
 from warpwright.domains.graph.techniques.library import untransposed
+from warpwright.domains.graph.techniques.products import product_ends
+from warpwright.domains.graph.techniques.products.half_products import HALF_PRODUCT
+from warpwright.domains.graph.techniques.products.product_ends import RowReduction
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 

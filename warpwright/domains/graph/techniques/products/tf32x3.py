@@ -15,7 +15,7 @@ from warpwright.base import Action
 from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import GraphIR, aten, edit, find, shape
 from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
-from warpwright.domains.graph.techniques.kernels.products import PRODUCTS, Product, read
+from warpwright.domains.graph.techniques.products.product import PRODUCTS, Product, read
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 from warpwright.templates import standalone

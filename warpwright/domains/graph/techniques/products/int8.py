@@ -16,7 +16,7 @@ from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import Edit, GraphIR, Inserter, argument, aten, dtype, edit, find, is_op, is_parameter_only, shape, value
 from warpwright.domains.graph.techniques.fold import FOLD
 from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
-from warpwright.domains.graph.techniques.kernels.products import PRODUCTS, Product, read
+from warpwright.domains.graph.techniques.products.product import PRODUCTS, Product, read
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 from warpwright.templates import standalone

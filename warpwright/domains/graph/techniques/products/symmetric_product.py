@@ -23,9 +23,9 @@ from warpwright.domains.graph.ir import Edit, GraphIR, argument, aten, dtype, ed
 from warpwright.domains.graph.kernels import FromFile
 from warpwright.domains.graph.techniques.convolutions import epilogue
 from warpwright.domains.graph.techniques.convolutions.epilogue import Epilogue, Reading
-from warpwright.domains.graph.techniques.kernels import fused_product, product_ends
 from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
 from warpwright.domains.graph.techniques.library import untransposed
+from warpwright.domains.graph.techniques.products import fused_product, product_ends
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 
