@@ -155,6 +155,16 @@ def test_a_product_takes_the_gradient_of_a_mean_over_its_rows(tmp_path: Path) ->
         torch.testing.assert_close(seen, plain, rtol=1e-4, atol=1e-5)
 
 
+def test_a_means_gradient_may_be_written_to(tmp_path: Path) -> None:
+    """It is no expansion of what there is of it: torch's own is not, and whoever asked for it may clip it in place."""
+    text = HEAD + CLASS.format(made="self.w = nn.Parameter(torch.randn(64))", names="x", does="return (x + self.w).mean(1)")
+    _, names = step(tmp_path, text + INPUTS.format(inputs="torch.randn(8, 10, 64)"), RECIPE[:1])
+    x = names["get_inputs"]()[0].requires_grad_()
+    results = names["ModelNew"]()(x)
+    [gradient] = torch.autograd.grad(results, x, torch.ones_like(results))
+    torch.testing.assert_close(gradient.mul_(20), torch.full_like(x, 2.0))
+
+
 def test_attentions_gradient_draws_nothing() -> None:
     """torch tags it as random on a GPU: as a call with an effect it came to stand in the forward, which has no gradients yet."""
     ops, traced = torch.ops.aten, torch.fx.Graph()

@@ -83,8 +83,11 @@ def _apart(graph: fx.Graph, node: fx.Node) -> None:
 def _scaled_before(graph: fx.Graph, node: fx.Node) -> None:
     """f(expand(x), 2)  ->  expand(f(x, 2)): the gradient of a mean, which what follows then reads without a copy.
 
-    A view of the whole, as a product takes it of rows in several dimensions, may be none of an expansion: it is a reshape then.
+    A view of the whole, as a product takes it of rows in several dimensions, may be none of an expansion: it is a reshape then. A result, to which
+    whoever has it may write, stays a tensor of its own.
     """
+    if _is_result(node):
+        return
     expansion: Any = node.args[0]
     x: Any = expansion.args[0]
     with graph.inserting_before(node):
@@ -95,6 +98,11 @@ def _scaled_before(graph: fx.Graph, node: fx.Node) -> None:
     _reshaped(node)
     node.replace_all_uses_with(large)
     graph.erase_node(node)
+
+
+def _is_result(node: fx.Node) -> bool:
+    """Is a tensor given back, as it is or as a view?"""
+    return any(user.op == "output" or (_shares(user) and _is_result(user)) for user in node.users)
 
 
 def _reshaped(node: fx.Node) -> None:
