@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from warpwright.domains.graph.kernels import others
 from warpwright.domains.graph.libraries import Library
 
 _TEXT = '''
@@ -96,7 +95,7 @@ class ModelNew(Model):
 
 def text(library: Library) -> str:
     """Return the class ModelNew(Model) of a library's baseline, and what it needs."""
-    names = {"@text": others.text(library.name), "@table": library.name.upper(), "@name": library.name, "@package": library.package}
+    names = {"@text": library.text, "@table": library.name.upper(), "@name": library.name, "@package": library.package}
     found = _TEXT
     for mark, name in names.items():
         found = found.replace(mark, name)

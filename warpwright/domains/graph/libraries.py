@@ -6,6 +6,9 @@ import importlib.util
 import shutil
 from dataclasses import dataclass
 from importlib import metadata
+from pathlib import Path
+
+from warpwright.domains.graph.kernels import joined
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,12 @@ class Library:
     compiled: str = ""
     """A module that brings its kernels compiled."""
     extra: str = "libraries"
+
+    @property
+    def text(self) -> str:
+        """The part of its file, and of `calls.py`, that generated programs hold. The files themselves import torch, which the command line does
+        without."""
+        return joined(Path(__file__).parent / "kernels" / "others", ("calls", self.name))
 
     @property
     def found(self) -> bool:

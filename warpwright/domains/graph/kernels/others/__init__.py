@@ -6,10 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from warpwright.domains.graph.kernels import joined
 from warpwright.domains.graph.kernels.others import calls, cudnn, flashinfer, liger, quack
 
 TABLES: Mapping[str, Mapping[str, tuple[Any, Any]]] = {
@@ -18,8 +16,3 @@ TABLES: Mapping[str, Mapping[str, tuple[Any, Any]]] = {
 """Library -> call -> does it take it, and the call of its kernel."""
 OWN: Mapping[str, Any] = calls.OWN
 """Call -> the same by torch."""
-
-
-def text(library: str) -> str:
-    """Return the part of the library's file, and of `calls.py`, that generated programs hold."""
-    return joined(Path(__file__).parent, ("calls", library))

@@ -19,7 +19,7 @@ from torch import fx
 from warpwright.base import Action
 from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import GraphIR, argument, aten, edit, find, is_op, is_tensor, only_user, shape, value
-from warpwright.domains.graph.kernels.others import OWN, TABLES, text
+from warpwright.domains.graph.kernels.others import OWN, TABLES
 from warpwright.domains.graph.libraries import LIBRARIES, Library
 from warpwright.domains.graph.techniques.convolutions import convolution
 from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
@@ -44,7 +44,7 @@ class LibraryCall:
     @property
     def shared_text(self) -> str:
         """What the library's functions share, which stands in a generated file once."""
-        return text(self.library)
+        return LIBRARIES[self.library].text
 
     def python_text(self) -> str:
         """Return the function's text, for the generated file."""
