@@ -288,3 +288,10 @@ def test_on_hopper_inf_nan_and_updates() -> None:
         made, want = ops.matmul_fp32(a, prepared), a @ b
         assert torch.equal(made.isnan(), want.isnan()) and torch.equal(made.isinf(), want.isinf())
         torch.testing.assert_close(made, want, rtol=1e-4, atol=1e-2, equal_nan=True)
+
+
+def test_the_result_is_float32_under_autocast() -> None:
+    a, b = torch.randn(5, 7), torch.randn(7, 3)
+    with torch.autocast("cpu", torch.bfloat16):
+        seen = ops.matmul_fp32(a, b)
+    torch.testing.assert_close(seen, a @ b)  # of the same type

@@ -273,9 +273,8 @@ def _sliced(a: torch.Tensor, b: torch.Tensor | Prepared) -> torch.Tensor:
 
 
 def _plain(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    if not a.is_cuda or not tf32.permits("matmul"):
-        return a.detach() @ b.detach()
-    with tf32.tf32_flags(False, convolutions=False):
+    flags = tf32.tf32_flags(False, convolutions=False) if a.is_cuda and tf32.permits("matmul") else contextlib.nullcontext()
+    with flags, torch.autocast(a.device.type, enabled=False):  # which would make it 16 bits
         return a.detach() @ b.detach()
 
 

@@ -103,3 +103,12 @@ class Asking(nn.Module):
         except AttributeError:
             return getattr(self.inner, name)
 """
+
+
+def test_what_was_put_into_such_a_class_is_not_lost(tmp_path: Path) -> None:
+    """The module is saved as its graph then."""
+    model, x = computed("weight_norm").eval(), torch.randn(3, 6)
+    type(model[2]).forward = lambda self, x: 2 * nn.functional.linear(x, self.weight, self.bias)  # type: ignore[method-assign]
+    saved_module.write(model, (x,), tmp_path / "task.pt")
+    found = taskfile.run_text(taskfile.source_text(taskfile.describe(tmp_path / "task.pt")), "task.py", "task").Model()
+    torch.testing.assert_close(found(x), model(x))

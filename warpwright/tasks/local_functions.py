@@ -19,6 +19,8 @@ from typing import Any
 NAMELESS = ("<locals>", "<lambda>")
 TORCHS = "torch.nn.utils.parametrize"
 """The module that such classes are made in."""
+OF_TORCH = ("__module__", "__doc__", "__getstate__", "__deepcopy__", "__firstlineno__", "__static_attributes__")
+"""What they hold of torch and of Python."""
 
 
 class Pickler(pickle.Pickler):
@@ -46,9 +48,12 @@ class Pickler(pickle.Pickler):
 
 
 def parametrized(item: Any) -> type | None:
-    """Return the class that a part of a module had before torch gave it one with computed parameters; None for all else."""
+    """Return the class that a part of a module had before torch gave it one with computed parameters; None for all else, and where something else
+    was put into that class, which would be lost."""
     made = type(item)
-    return made.__mro__[1] if made.__module__ == TORCHS and made.__name__ == f"Parametrized{made.__mro__[1].__name__}" else None
+    if made.__module__ != TORCHS or made.__name__ != f"Parametrized{made.__mro__[1].__name__}":
+        return None
+    return made.__mro__[1] if vars(made).keys() <= {*OF_TORCH, *item.parametrizations} else None
 
 
 def _builder() -> types.FunctionType:
