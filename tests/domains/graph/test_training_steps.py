@@ -45,6 +45,25 @@ def get_init_inputs():
     return [80]
 '''
 
+WRITTEN = HEAD + '''class Model(nn.Module):
+    """A pool whose result torch lays out by as_strided, the gradient of which is a write."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(16, 16)
+
+    def forward(self, x):
+        return F.adaptive_avg_pool2d(self.layer(x).permute(0, 3, 1, 2), 1).flatten(1)
+
+
+def get_inputs():
+    return [torch.randn(4, 10, 12, 16)]
+
+
+def get_init_inputs():
+    return []
+'''
+
 NET = HEAD + '''class Model(nn.Module):
     """Convolutions with norms in training mode, pooling, and a loss; only the image has a gradient."""
 
@@ -271,3 +290,21 @@ def test_gradients_flow_to_the_tensors_of_a_plain_object(tmp_path: Path, form: s
     space = graph.space(models.task(tmp_path, CACHED, backward=True))
     assert not space.limited
     program(space, [form] if form else [])["self_test"](seeds=1)
+
+
+def test_a_write_of_what_comes_back_is_of_the_backward(tmp_path: Path) -> None:
+    space = graph.space(models.task(tmp_path, WRITTEN, "written", backward=True), "cpu")
+    recipe = [Action.parse("differentiate(norms=true, again=false)")]
+    names: dict[str, Any] = {"__name__": "generated", "_copy": copy}
+    exec(compile(space.candidate(recipe).source.text, "optimized.py", "exec"), names)
+    early, late = halves(space.replay(recipe))
+    assert [node for node in late if "copy_" in str(node.target)] and not [node for node in early if "copy_" in str(node.target)]
+    torch.manual_seed(0)
+    model, new = names["Model"](), names["ModelNew"]()
+    new.load_state_dict(model.state_dict())
+    [x], gradients = names["get_inputs"](), []
+    for one in (model, new):
+        given = x.clone().requires_grad_()
+        one(given).square().sum().backward()
+        gradients.append([given.grad, *(parameter.grad for parameter in one.parameters())])
+    torch.testing.assert_close(*gradients)

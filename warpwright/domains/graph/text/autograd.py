@@ -54,12 +54,17 @@ def verified_gradients(ir: GraphIR) -> str:
 
 
 def halves(ir: GraphIR) -> tuple[list[fx.Node], list[fx.Node]]:
-    """Return the calls of the forward, which are what the module's results and the writes of its state need, and the others."""
+    """Return the calls of the forward, which are what the module's results and the writes of its state need, and the others.
+
+    A write of what comes back is of the backward: the gradient of `as_strided` is copied into zeros.
+    """
     assert ir.training is not None
+    tangents = set(ir.training.tangents)
     needed: set[fx.Node] = set()
     for node in (*ir.results[: ir.training.results], *(n for n in ir.graph.nodes if n.op == "call_function" and has_effect(n))):
         if isinstance(node, fx.Node) and node not in needed:
-            needed |= ancestors(node)
+            of = ancestors(node)
+            needed |= of if tangents.isdisjoint(one.name for one in of) else set()
     calls = [node for node in ir.graph.nodes if node.op == "call_function"]
     needed |= {node for node in calls if node.target is operator.getitem and node.args[0] in needed}  # several results are kept one by one
     return [node for node in calls if node in needed], [node for node in calls if node not in needed]
