@@ -123,22 +123,13 @@ def yielding(device: Held) -> Iterator[None]:
         _holding.devices.remove(device)
 
 
-def alive() -> list[Stoppable]:
-    """Return those of `living` at one time: other threads begin and end workers meanwhile, of several declared shapes one each."""
-    while True:
-        try:
-            return list(living)
-        except RuntimeError:  # the set changed size
-            continue
-
-
 def give_way() -> float:
     """Step aside if somebody wants to time; return the seconds that it took."""
     held = _holding.devices
     if not held or not held[-1].wanted:
         return 0.0
     began = time.monotonic()
-    workers = [worker for worker in alive() if worker.alive and not worker.freezer.frozen]
+    workers = [worker for worker in living if worker.alive and not worker.freezer.frozen]
     try:
         for worker in workers:
             worker.signal(signal.SIGSTOP)

@@ -92,6 +92,6 @@ class Beside(Generic[T]):
         if not self._thread.is_alive():
             return
         stop_thread(self._thread)
-        for worker in [one for one in device_yield.alive() if getattr(one, "thread", None) == self._thread.ident]:
+        for worker in [one for one in device_yield.living if getattr(one, "thread", None) == self._thread.ident]:
             worker.signal(signal.SIGKILL)
         self._thread.join(END_SECONDS)

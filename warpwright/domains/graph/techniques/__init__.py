@@ -92,9 +92,5 @@ def techniques(target: str, backward: bool = False, tf32: bool = False) -> tuple
         kernels = fuse.CUDA_TECHNIQUES if target == "cuda" else fuse.TECHNIQUES
         rewrites = [technique for technique in REWRITES if technique not in NOT_OF_STEPS]
         return (*rewrites, differentiate.Differentiate(target), *kernels, *OF_STEPS)
-    permitting = (
-        attention.FlashAttentions(), implicit.ImplicitConvolutions(), half_products.HalfProducts(), int8.Int8Slices(), tf32x3.Tf32x3(),
-        *libraries.TECHNIQUES, direct_convolution.DirectConvolutions(), half.HalfConvolutions(),
-    )  # fmt: skip
     schedules = ON_CUDA if target == "cuda" else ON_CPU
-    return (*REWRITES, *(replace(technique, tf32=tf32) if technique in permitting else technique for technique in schedules))
+    return (*REWRITES, *(replace(technique, tf32=tf32) if hasattr(technique, "tf32") else technique for technique in schedules))

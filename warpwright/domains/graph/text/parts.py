@@ -25,8 +25,6 @@ from warpwright.domains.graph.ir import GraphIR
 from warpwright.domains.graph.lower import Original, constructor, head, program_text
 from warpwright.domains.graph.text.apart import apart
 
-TORCH = re.compile(r"import torch *(#.*)?")
-
 NAMED = '''def _named(kind, name):
     """Give a class that a function returned the name that it has in this file, by which it is pickled."""
     kind.__name__ = kind.__qualname__ = name
@@ -91,24 +89,24 @@ def _function(name: str, program: GraphIR, original: Original) -> str:
 
 
 def imports_first(text: str) -> str:
-    """Return the text with its imports in front, each once: in a function, where it will stand, no line above an import has what that brings."""
+    """Return the text with its imports in front, each once: in a function, where it will stand, no line above an import has what that brings.
+
+    Torch itself the file has.
+    """
     found = [node for node in ast.parse(text).body if isinstance(node, ast.Import | ast.ImportFrom)]
     lines = text.splitlines()
     taken = {number for node in found for number in range(node.lineno - 1, node.end_lineno or node.lineno)}
     rest = [line for number, line in enumerate(lines) if number not in taken]
-    return "\n".join([*dict.fromkeys(ast.unparse(node) for node in found), *rest])
+    imports = dict.fromkeys(ast.unparse(node) for node in found)
+    return "\n".join([*(one for one in imports if one != "import torch"), *rest])
 
 
 def indented(text: str) -> str:
-    """Return the text four columns further to the right, except for the lines that a text of several lines goes on in.
-
-    It imports no torch, which the file has: in a function that would be a name of its own, unknown above the line.
-    """
+    """Return the text four columns further to the right, except for the lines that a text of several lines goes on in."""
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     texts = [token for token in tokens if tokenize.tok_name[token.type] in ("STRING", "FSTRING_MIDDLE")]
     inside = {line for token in texts for line in range(token.start[0] + 1, token.end[0] + 1)}
-    lines = [(number in inside, line) for number, line in enumerate(text.splitlines(), 1)]
-    return "\n".join(line if within else textwrap.indent(line, "    ") for within, line in lines if within or not TORCH.fullmatch(line))
+    return "\n".join(line if number in inside else textwrap.indent(line, "    ") for number, line in enumerate(text.splitlines(), 1))
 
 
 def _model(ir: Assembly, original: Original) -> list[str]:
