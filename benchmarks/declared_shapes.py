@@ -11,14 +11,13 @@ kept is the original, and warns of nothing). `inside`: the largest difference fr
 
 from __future__ import annotations
 
-import argparse
 import copy
 import json
 import textwrap
-import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -195,28 +194,12 @@ def _outside(case: Case, original: nn.Module, new: nn.Module, device: str) -> st
 
 def main() -> None:
     """Print and write a row a module, and one a shape."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("names", nargs="*", choices=[*cases(True), []], default=[], help="all four if none is given")
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--budget", default="240s", help="of each module")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--jobs", type=int, default=1, help="modules at once")
-    parser.add_argument("--seconds", type=float, default=3600.0, help="after which what has not ended is ended")
-    parser.add_argument("--dry", action="store_true", help="on the CPU, small, beside eager alone")
-    parser.add_argument("--one", action="store_true", help="print the row as JSON, from this process")
-    options = parser.parse_args()
+    options = front_door.command_line(__doc__ or "", list(cases(True)), "240s").parse_args()
     if options.one:
         print(json.dumps(row(options.names[0], options.budget, options.device, options.dry)))
         return
-    arguments = ["--budget", options.budget, "--device", options.device, *(["--dry"] if options.dry else [])]
-    command = f"python -m benchmarks.declared_shapes {' '.join(arguments)} --jobs {options.jobs} --seconds {options.seconds:g}"
-    found: list[front_door.Row] = []
     names = options.names or list(cases(options.dry))
-    for one in front_door.rows("benchmarks.declared_shapes", names, arguments, options.jobs, time.monotonic() + options.seconds):
-        found.append(one)
-        print(f"| {' | '.join(str(one.get(key, '')) for key in KEYS)} |", *one.get("phases", ()), sep="\n    ", flush=True)
-        if options.out is not None:
-            keep(options.out, found, front_door.conditions(options.device, command))
+    front_door.table("benchmarks.declared_shapes", names, KEYS, options, partial(keep, options.out))
 
 
 def keep(out: Path, found: Sequence[front_door.Row], conditions: str) -> None:

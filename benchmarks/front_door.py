@@ -4,6 +4,7 @@ declared shapes.
 
 from __future__ import annotations
 
+import argparse
 import json
 import logging
 import os
@@ -76,6 +77,32 @@ def _told(result: Any) -> Row:
     refused = [" ".join(str(one).split())[:MOST_REASON] for one in line["rejected"][:2]]
     said = "; ".join([*filter(None, [result.reason]), *(f"no time for {what}" for what in result.left_out)])
     return row | {"recipe": "; ".join(result.recipe), "candidates": line["candidates"], "reason": said[:MOST_REASON], "rejected": refused}
+
+
+def command_line(said: str, names: Sequence[str], budget: str) -> argparse.ArgumentParser:
+    """Return what a table's command reads."""
+    parser = argparse.ArgumentParser(description=said.splitlines()[0])
+    parser.add_argument("names", nargs="*", choices=[*names, []], default=[], help="the table's own if none is given")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--budget", default=budget, help="of each module")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--jobs", type=int, default=1, help="modules at once")
+    parser.add_argument("--seconds", type=float, default=3600.0, help="after which what has not ended is ended")
+    parser.add_argument("--dry", action="store_true", help="on the CPU, small, beside eager alone")
+    parser.add_argument("--one", action="store_true", help="print the row as JSON, from this process")
+    return parser
+
+
+def table(module: str, names: Sequence[str], keys: Sequence[str], options: argparse.Namespace, written: Callable[[list[Row], str], None]) -> None:
+    """Print each module's row as it comes, and have all that there are `written` with the conditions, where there is a folder for them."""
+    arguments = ["--budget", options.budget, "--device", options.device, *(["--dry"] if options.dry else [])]
+    command = f"python -m {module} {' '.join(arguments)} --jobs {options.jobs} --seconds {options.seconds:g}"
+    found: list[Row] = []
+    for row in rows(module, names, arguments, options.jobs, time.monotonic() + options.seconds):
+        found.append(row)
+        print(f"| {' | '.join(str(row.get(key, '')) for key in keys)} |", *row.get("phases", ()), sep="\n    ", flush=True)
+        if options.out is not None:
+            written(found, conditions(options.device, command))
 
 
 def rows(module: str, names: Sequence[str], arguments: Sequence[str], jobs: int, end: float) -> Iterator[Row]:

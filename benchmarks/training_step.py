@@ -12,14 +12,12 @@ graph of forward and backward (`eager_graph_ms`, `ours_graph_ms`); and that the 
 
 from __future__ import annotations
 
-import argparse
 import copy
 import json
 import statistics
 import textwrap
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -132,28 +130,15 @@ def _seconds(call: Call, times: int) -> float:
 
 def main() -> None:
     """Print and write a row a step."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("names", nargs="*", choices=[*STEPS, *EARLIER, []], default=[], help="the ten if none is given")
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--budget", default="60s", help="of each module")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--jobs", type=int, default=1, help="modules at once")
-    parser.add_argument("--seconds", type=float, default=3600.0, help="after which what has not ended is ended")
-    parser.add_argument("--dry", action="store_true", help="on the CPU, small, beside eager alone")
-    parser.add_argument("--one", action="store_true", help="print the row as JSON, from this process")
-    options = parser.parse_args()
+    options = front_door.command_line(__doc__ or "", [*STEPS, *EARLIER], "60s").parse_args()
     if options.one:
         print(json.dumps(step_row(options.names[0], options.budget, options.device, options.dry)))
         return
-    names = options.names or list(STEPS)
-    arguments = ["--budget", options.budget, "--device", options.device, *(["--dry"] if options.dry else [])]
-    command = f"python -m benchmarks.training_step {' '.join(arguments)} --jobs {options.jobs} --seconds {options.seconds:g}"
-    found: list[front_door.Row] = []
-    for row in front_door.rows("benchmarks.training_step", names, arguments, options.jobs, time.monotonic() + options.seconds):
-        found.append(row)
-        print(f"| {' | '.join(str(row.get(key, '')) for key in KEYS)} |", *row.get("phases", ()), sep="\n    ", flush=True)
-        if options.out is not None:
-            front_door.keep(options.out, "training_step", found, page(found, front_door.conditions(options.device, command)))
+
+    def written(found: list[front_door.Row], conditions: str) -> None:
+        front_door.keep(options.out, "training_step", found, page(found, conditions))
+
+    front_door.table("benchmarks.training_step", options.names or list(STEPS), KEYS, options, written)
 
 
 def page(found: Sequence[front_door.Row], conditions: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import hopper_cpu
 import pytest
@@ -133,20 +132,12 @@ def test_slices_are_weighed_once_for_such_matrices(monkeypatch: pytest.MonkeyPat
 @pytest.fixture
 def hopper(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The CPU in a Hopper GPU's place, for what `ops._launch` decides."""
-    with hopper_cpu.in_place_of_a_gpu():
-        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
-        monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(multi_processor_count=132))
+    with hopper_cpu.plain_products_here(monkeypatch, 132):
         monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
         monkeypatch.setattr(torch._C, "_cuda_getDevice", lambda: -1, raising=False)
         monkeypatch.setattr(ops, "_on_hopper", lambda x: True)
         monkeypatch.setattr(ops, "_WAYS", {})
-        monkeypatch.setattr(plain_product, "host", lambda: None)
-        kept = (plain_product.kernel, plain_product._multiprocessors)
-        for one in kept:
-            one.cache_clear()
         yield
-    for one in kept:
-        one.cache_clear()
 
 
 @pytest.mark.compiler

@@ -17,7 +17,7 @@ import torch
 
 from warpwright import native
 from warpwright.native.headers import MARK
-from warpwright.templates import driver
+from warpwright.templates import driver, plain_product
 
 HEADER, MACHINE = Path(__file__).with_suffix(".h"), Path(__file__).with_suffix(".cpp")
 FLAGS = ("-O1", "-march=native", "-std=c++17", "-shared", "-fPIC", "-w")
@@ -85,6 +85,21 @@ def in_place_of_a_gpu() -> Iterator[None]:
         patch.setattr(torch.cuda, "current_stream", lambda: SimpleNamespace(cuda_stream=0))
         patch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda device: 0, raising=False)
         yield
+
+
+@contextmanager
+def plain_products_here(patch: pytest.MonkeyPatch, multiprocessors: int) -> Iterator[None]:
+    """Have `templates.plain_product` run here as on a Hopper GPU; what it keeps of kernels is let go of before and after."""
+    kept = (plain_product.kernel, plain_product._multiprocessors)
+    with in_place_of_a_gpu():
+        patch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
+        patch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(multi_processor_count=multiprocessors))
+        patch.setattr(plain_product, "host", lambda: None)
+        for one in kept:
+            one.cache_clear()
+        yield
+    for one in kept:
+        one.cache_clear()
 
 
 def for_cpu(text: str) -> str:

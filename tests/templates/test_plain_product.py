@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Iterator
-from types import SimpleNamespace
 
 import hopper_cpu
 import pytest
@@ -22,16 +21,8 @@ TILES = {"many": MANY, "wide": WIDE}
 
 @pytest.fixture(autouse=True)
 def _emulated(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    with hopper_cpu.in_place_of_a_gpu():
-        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
-        monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(multi_processor_count=4))
-        monkeypatch.setattr(plain_product, "host", lambda: None)
-        kept = (plain_product.kernel, plain_product._multiprocessors)
-        for one in kept:
-            one.cache_clear()
+    with hopper_cpu.plain_products_here(monkeypatch, 4):
         yield
-    for one in kept:
-        one.cache_clear()
 
 
 def drawn(kind: str, size: tuple[int, int], seed: int) -> torch.Tensor:

@@ -78,13 +78,26 @@ def gradients(model: Any, inputs: list[Any], dtype: torch.dtype = torch.float32)
     return [x.detach() for x in (*results, *torch.autograd.grad(results, sources, tangents))]
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] if name in ("rotated", "loss") else []) for name in TEXTS])
-def test_the_step_by_kernels_is_the_models_step(tmp_path: Path, name: str) -> None:
-    ir, names = step(tmp_path, TEXTS[name], RECIPE)
+def both(names: dict[str, Any]) -> tuple[Any, Any, list[torch.Tensor]]:
+    """Return a model and its program with the same parameters, and inputs."""
     torch.manual_seed(0)
     model, new = names["Model"](), names["ModelNew"]()
     new.load_state_dict(model.state_dict())
     inputs = names["get_inputs"]()
+    return model, new, inputs
+
+
+def expect_the_models_step(names: dict[str, Any]) -> None:
+    """A program's results and gradients are its model's."""
+    model, new, inputs = both(names)
+    for seen, plain in zip(gradients(new, inputs), gradients(model, inputs), strict=True):
+        torch.testing.assert_close(seen, plain, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] if name in ("rotated", "loss") else []) for name in TEXTS])
+def test_the_step_by_kernels_is_the_models_step(tmp_path: Path, name: str) -> None:
+    ir, names = step(tmp_path, TEXTS[name], RECIPE)
+    model, new, inputs = both(names)
     plain, exact = gradients(model, inputs), gradients(copy.deepcopy(model).double(), inputs, torch.float64)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -123,12 +136,7 @@ def test_the_gradient_of_parts_is_put_together(tmp_path: Path, text: str) -> Non
     scattered = [node for node in ir.graph.nodes if "scatter" in str(node.target)]
     assert len(scattered) == (1 if text is HALVES else 0)
     assert any("stack" in str(node.target) or "cat" in str(node.target) for node in ir.graph.nodes)
-    torch.manual_seed(0)
-    model, new = names["Model"](), names["ModelNew"]()
-    new.load_state_dict(model.state_dict())
-    inputs = names["get_inputs"]()
-    for seen, plain in zip(gradients(new, inputs), gradients(model, inputs), strict=True):
-        torch.testing.assert_close(seen, plain, rtol=1e-4, atol=1e-5)
+    expect_the_models_step(names)
 
 
 def test_a_means_gradient_is_not_written_out(tmp_path: Path) -> None:
@@ -147,12 +155,7 @@ POOLED = HEAD + CLASS.format(
 def test_a_product_takes_the_gradient_of_a_mean_over_its_rows(tmp_path: Path) -> None:
     """It views what was an element-wise call's result and is an expansion now, of which there is no such view."""
     _, names = step(tmp_path, POOLED, RECIPE[:1])
-    torch.manual_seed(0)
-    model, new = names["Model"](), names["ModelNew"]()
-    new.load_state_dict(model.state_dict())
-    inputs = names["get_inputs"]()
-    for seen, plain in zip(gradients(new, inputs), gradients(model, inputs), strict=True):
-        torch.testing.assert_close(seen, plain, rtol=1e-4, atol=1e-5)
+    expect_the_models_step(names)
 
 
 def test_a_means_gradient_may_be_written_to(tmp_path: Path) -> None:
