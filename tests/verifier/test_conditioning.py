@@ -188,8 +188,9 @@ def test_luck_refuses_less_than_one_honest_judgement_in_ten_thousand() -> None:
 
 @pytest.mark.parametrize(("answer", "apart"), [
     ("x @ x.t()", True), ("torch.softmax(x, 1).sum(1).mean()", False), ("x.sum() > -1e9", False), ("x.argmax()", False), ("x.argsort(1)", True),
+    ("x.square().sum()", True), ("x.square().sum().expand(8, 8).clone()", False), ("x.sum() * (x.min() < 0)", False),
 ])  # fmt: skip
 def test_an_answer_is_kept_from_an_earlier_call_only_where_the_right_ones_lie_apart(tmp_path: Path, answer: str, apart: bool) -> None:
-    """A loss that is much the same for all inputs, or a Boolean, is met by a wrong program by chance: that is no sign of a cache."""
+    """A loss that is much the same for all inputs, a Boolean, or one number throughout is met by a wrong program by chance: no sign of a cache."""
     judge = judgement(tmp_path, answer)
     assert judge.far_apart(Case("nominal", 3), 0, Case("near_one", 4), 0) is apart

@@ -193,7 +193,13 @@ def _far_apart(one: Leaf, other: Leaf) -> bool:
     if not one.is_real:  # all bits set, say, is what a wrong program may answer without having kept anything
         differ = int((one.exact != other.exact).sum())
         return differ >= APART_ELEMENTS and bool((other.exact != other.exact.flatten()[0]).any())
-    return min(_ratio(one.exact, other)[0], _ratio(other.exact, one)[0]) >= APART
+    return min(_ratio(one.exact, other)[0], _ratio(other.exact, one)[0]) >= APART and not _is_plain(other)
+
+
+def _is_plain(leaf: Leaf) -> bool:
+    """Whether an answer is about one number throughout, or a single 0: a program that leaves a term out gives it where the rest is nothing."""
+    middle = leaf.exact[leaf.exact.isfinite()].mean() if leaf.exact.numel() > 1 else leaf.exact.new_zeros(())
+    return _ratio(torch.where(leaf.exact.isfinite(), middle, leaf.exact), leaf)[0] < APART
 
 
 def _finite(numbers: dict[str, float]) -> dict[str, float]:
