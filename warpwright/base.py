@@ -43,6 +43,9 @@ FAILED = "failed"
 LEFT_OUT = "left_out"
 """The same, in the versions of a baseline's record that the budget of wall time left no room for."""
 
+IN_STRIDES = "in_strides"
+"""Key in a measurement's conditions: the names of baselines whose results are copied to the original's strides, which they did not have."""
+
 WARM_UP_SECONDS = 20.0
 """What a program's first calls may take, where nobody says otherwise."""
 

@@ -290,6 +290,15 @@ class Preparing(Protocol):
 
 
 @runtime_checkable
+class Rebuilding(Protocol):
+    """An evaluator that builds a baseline anew where the strides of its results were refused; the record is then the second build's."""
+
+    def rebuilt(self, baseline: Candidate) -> Candidate:
+        """Return the second build of one of `baselines()`, without starting anything."""
+        ...
+
+
+@runtime_checkable
 class Comparing(Protocol):
     """An evaluator that can time two programs beside one another."""
 

@@ -70,6 +70,14 @@ def compiling(monkeypatch: pytest.MonkeyPatch) -> Any:
     return run
 
 
+def test_the_second_process_of_a_baseline_that_was_built_anew_is_ended(compiling: Any) -> None:
+    """What was built there is the first build, which was refused for its results' strides: it is built again when it is asked for."""
+    trusted, baseline, second = compiling(True)
+    baseline.program, baseline.verdict, baseline.refused = SimpleNamespace(), SimpleNamespace(ok=True), SimpleNamespace(reason="strides")
+    aside.take_second(trusted, second, "compile")
+    assert not second.alive and trusted.second == {} and trusted.second_worker is None
+
+
 def test_both_are_built_and_the_second_is_ready_to_be_timed(compiling: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     trusted, baseline, second = compiling(True)
     assert Process.given[1] == 2.0 * baseline.seconds + 5.0, "who waits for the baseline waits for both"

@@ -114,3 +114,24 @@ def test_the_baselines_of_a_shape_leave_time_for_the_others() -> None:
 def test_the_mean_is_that_of_all_shapes() -> None:
     one = joined({"a": FAST, "b": measured(8.0, 7.2, 8.8, "FASTER")})
     assert one.speedup == pytest.approx(4.0) and one.interval == (pytest.approx(3.6), pytest.approx(4.4))
+
+
+def test_what_does_not_count_in_a_shape_is_said_there() -> None:
+    refused = replace(FAST, baselines={**FAST.baselines, "compile": Timing((1.0,), 1.0, 1.0, 1.0, "not eligible: its strides")})
+    record, _, _ = evaluated(FAST, refused, FAST)
+    assert record.measurement is not None
+    assert {name: one.note for name, one in record.measurement.shapes.items()} == {
+        "x 1": "", "x 8": "compile does not count: not eligible: its strides", "x 64": "",
+    }  # fmt: skip
+
+
+def test_a_baselines_second_build_is_the_first_shapes() -> None:
+    class Rebuilds(OneShape):
+        def rebuilt(self, baseline: Candidate) -> Candidate:
+            return PROGRAM
+
+    def found(kind: type[OneShape]) -> Candidate:
+        with ShapesEvaluator(TASK, "cpu", Measuring(), lambda task, device, measuring: nullcontext(kind(task, SAME, None))) as evaluator:
+            return evaluator.rebuilt(EAGER)
+
+    assert found(Rebuilds) is PROGRAM and found(OneShape) is EAGER

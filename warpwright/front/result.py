@@ -16,7 +16,7 @@ from rich.console import Console
 from warpwright.base import BASELINE, Record, is_baseline
 from warpwright.errors import UsageError
 from warpwright.files import make_folder
-from warpwright.reports import report
+from warpwright.reports import report, summary
 from warpwright.reports.results import Result as Written
 
 if TYPE_CHECKING:
@@ -128,6 +128,7 @@ class Result:
         for name, shape in self.line["shapes"].items():
             low, high = shape["interval"]
             lines += [f"For {name}: {shape['speedup']:.2f}x [{low:.2f}, {high:.2f}] of {shape['best_baseline']}, {shape['verdict']}."]
+        lines += [f"{said}." for said in summary.refused_though_quicker(self.line)]
         lines += [f"No time for {what}." for what in self.left_out]
         best = self.written.best
         if best is not None and not is_baseline(best):

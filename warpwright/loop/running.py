@@ -17,7 +17,7 @@ from warpwright.loop.course import Course, Outcome
 from warpwright.loop.programs import Failed, make_candidate
 from warpwright.search import Recipe, Search, by_name
 from warpwright.search.moves import Proposer
-from warpwright.space import Evaluator, Preparing, Space
+from warpwright.space import Evaluator, Preparing, Rebuilding, Space
 
 ORIGINAL = BASELINE + "eager"
 """Who proposed the original as it is."""
@@ -113,7 +113,7 @@ class Run:
 
     def baselines(self) -> None:
         """Take the baselines' records from the archive if all are there, else have them made; stop when the task gives no score."""
-        archived = [record for candidate in self.evaluator.baselines() if (record := self._archived(candidate)) is not None]
+        archived = [record for candidate in self.evaluator.baselines() if (record := self._archived_baseline(candidate)) is not None]
         if archived and len(archived) == len(self.evaluator.baselines()):
             for record in archived:
                 self._take(record)
@@ -259,6 +259,12 @@ class Run:
         if record.measurement is None:
             return record
         return record if set(record.measurement.baselines) >= self.beside else None
+
+    def _archived_baseline(self, baseline: Candidate) -> Record | None:
+        """Return the archive's answer for a baseline: of the second build that stood in its place, where there was one. (What the first one's key
+        holds then is a user's program of the same text.)"""
+        second = self._archived(self.evaluator.rebuilt(baseline)) if isinstance(self.evaluator, Rebuilding) else None
+        return second or self._archived(baseline)
 
     def _remember(self, record: Record) -> None:
         self.known[record.candidate.key] = record

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from warpwright.base import BASELINE, Measurement, Record, Regime, Timing, is_baseline
+from warpwright.base import BASELINE, IN_STRIDES, Measurement, Record, Regime, Timing, is_baseline
 from warpwright.loop import best as recommended
 from warpwright.reports import plots, report
 
@@ -156,7 +156,8 @@ def _regime_cells(name: str, regime: Regime) -> list[str]:
 def _timing_row(name: str, timing: Timing, measured: Measurement) -> list[str]:
     if not timing.samples:
         return [escape(name), "", "", "", escape(timing.note)]
-    note = "the best baseline" if name == measured.best_baseline else timing.note
+    copied = "its results are copied to the original's strides" if name in str(measured.conditions.get(IN_STRIDES, "")).split(",") else ""
+    note = "; ".join(filter(None, ["the best baseline" if name == measured.best_baseline else timing.note, copied]))
     ratio = timing.median / measured.candidate.median if measured.candidate.median else None
     return [escape(name), *_times(timing, measured.unit), _number(ratio, "{:.2f}x"), escape(note)]
 

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from warpwright.base import BASELINE, Action, Record, Regime, Timing, from_json, is_baseline, to_json
+from warpwright.base import BASELINE, IN_STRIDES, Action, Measurement, Record, Regime, Timing, from_json, is_baseline, to_json
 from warpwright.loop import best as recommended
 from warpwright.reports import summary
 
@@ -48,6 +48,8 @@ def line(task_name: str, records: Sequence[Record], artifact: str | None = None,
         "verdict": measured.verdict if measured else None,
         "speedup": speedups(record),
         "baselines": {name: milliseconds(timing) for name, timing in measured.baselines.items()} if measured and timed else {},
+        "not_counted": not_counted(measured) if measured and timed else {},
+        "in_strides": [name for name in str(measured.conditions.get(IN_STRIDES, "")).split(",") if name] if measured else [],
         "error": verdict.error.max if verdict and verdict.error else None,
         "error_original": verdict.error_reference.max if verdict and verdict.error_reference else None,
         "recipe": [str(action) for action in speaking.candidate.actions] if speaking is not None else [],
@@ -76,6 +78,12 @@ def _said(reason: str, speaking: Record | None, passed: bool) -> str:
     if passed or not reason:
         return reason or speaking.detail
     return "; ".join(filter(None, [speaking.detail, reason]))
+
+
+def not_counted(measured: Measurement) -> dict[str, dict[str, Any]]:
+    """Return the baselines that were timed and no speed-up is over, for they were refused: `ms` and `why`, by name."""
+    timed = {name: timing for name, timing in measured.baselines.items() if timing.samples and timing.note}
+    return {name: {"ms": milliseconds(timing), "why": timing.note[:REASON_LENGTH]} for name, timing in timed.items()}
 
 
 def rejected(records: Sequence[Record]) -> list[dict[str, Any]]:
@@ -287,6 +295,8 @@ def print_table(lines: Sequence[Line], console: Console) -> None:
     for one in lines:
         if one["reason"]:
             console.print(Text(f"{one['task']}: {one['status']}: {one['reason']}"))
+        for said in summary.refused_though_quicker(one):
+            console.print(Text(f"{one['task']}: {said}"))
         for name, shape in (one.get("shapes") or {}).items():
             low, high = shape["interval"]
             gain = f"{shape['speedup']:.2f}x [{low:.2f}, {high:.2f}] of {shape['best_baseline']}"

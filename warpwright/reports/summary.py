@@ -78,6 +78,13 @@ def below(line: Line) -> list[str]:
     return [f"{line['task']} ({name}, {one['speedup']:.2f}x)" for name, one in sorted(regimes.items()) if one["speedup"] < LEAST]
 
 
+def refused_though_quicker(line: Line) -> list[str]:
+    """Say of each baseline that took less time than the program of a line, and was refused, that no speed-up is over it, and why."""
+    ours, refused = line.get("ours_ms"), line.get("not_counted") or {}
+    quicker = {name: one for name, one in refused.items() if ours and one["ms"] and one["ms"] < ours}
+    return [f"{name} took {one['ms']:.3g} ms, less than {ours:.3g}, and does not count: {one['why']}" for name, one in quicker.items()]
+
+
 def geometric_mean(values: Sequence[float], seed: int = 0) -> Mean | None:
     """Return the geometric mean with its bootstrap interval, None for no values."""
     if not values:
@@ -199,4 +206,6 @@ def document(title: str, facts: Mapping[str, Any], lines: Sequence[Line]) -> str
     parts = [f"# {title}\n", where, "## Summary\n", paragraphs(summarise(lines))]
     parts += ["## Unscored tasks\n", unscored] if unscored else []
     parts += ["## Tasks without a passing program\n", failed] if failed else []
+    refused = "".join(f"- {line['task']}: {_cell(said, 300)}\n" for line in lines for said in refused_though_quicker(line))
+    parts += ["## Baselines that were quicker and do not count\n", refused] if refused else []
     return "\n".join([*parts, "## Tasks\n", table(lines)])

@@ -102,7 +102,8 @@ class _Recording:
         self.before = _tensors_of(model)
         self.graph = torch.cuda.CUDAGraph()
         with torch.no_grad(), _recording(self.graph), _uncached_casts():
-            self.outputs = model.original(self.inputs, form)
+            results, self.structure = torch.utils._pytree.tree_flatten(model.original(self.inputs, form))
+        self.results = [(leaf, _format_of(leaf)) for leaf in results]
         self.changed = [i for i, place in enumerate(self.inputs) if isinstance(place, torch.Tensor) and place._version != versions[i]]
         _put_back(state)  # the warm-up calls may have moved running statistics
         self.done = torch.cuda.Event()
@@ -116,9 +117,17 @@ class _Recording:
         self.graph.replay()
         for index in self.changed:
             leaves[index].copy_(self.inputs[index])
-        outputs = torch.utils._pytree.tree_map_only(torch.Tensor, torch.clone, self.outputs)
+        outputs = [leaf.clone(memory_format=kept) if isinstance(leaf, torch.Tensor) else leaf for leaf, kept in self.results]
         self.done.record()
-        return outputs
+        return torch.utils._pytree.tree_unflatten(outputs, self.structure)
+
+
+def _format_of(leaf):
+    """Return how a result is copied: in its own strides, or, where elements share memory or leave gaps, contiguous. Of such a one torch.clone makes
+    a third form: (5, 4, 3) in strides (1, 0, 5) comes out in (1, 5, 20)."""
+    strided = isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided
+    own = not strided or torch.empty_like(leaf, device="meta").stride() == leaf.stride()
+    return torch.preserve_format if own else torch.contiguous_format
 
 
 @_contextlib.contextmanager

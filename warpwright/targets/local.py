@@ -27,7 +27,7 @@ from warpwright import native
 from warpwright.base import BASELINE, FAILED, LEFT_OUT, Build, Candidate, Measurement, Record, Source, Status, Task, Verdict, failed, now, target_of
 from warpwright.errors import BelowFloor, DeviceFailed, NothingBuilds, WarpwrightError, WorkerError
 from warpwright.space import Measuring
-from warpwright.targets import pair, slowed
+from warpwright.targets import pair, slowed, strides
 from warpwright.targets.baselines import baselines as baseline_sources
 from warpwright.targets.trust import roof, second_process
 from warpwright.targets.trust.aside import come_up, end_all
@@ -135,6 +135,10 @@ class LocalEvaluator:
             backward = bool(self.task.option("backward"))
             self._sources = baseline_sources(taskfile.source_text(self.task), self._bench.place, names, backward)
         return [Candidate(source, target_of(self.device), proposer=BASELINE + name) for name, source in self._sources.items()]
+
+    def rebuilt(self, baseline: Candidate) -> Candidate:
+        """Return the baseline as it is built where the strides of its results were refused."""
+        return strides.rebuilt(baseline)
 
     def evaluate_baselines(self) -> Iterator[Record]:
         """Yield the record of each baseline. All are `unscored` when the task gives no score, or when its own processes cannot be started."""
@@ -576,7 +580,7 @@ class LocalEvaluator:
         verdict = baseline.verdict
         assert verdict is not None
         measurement = trusted.standing(name) if name in trusted.timings else None
-        record = self._record(baseline.candidate, verdict.status, verdict, measurement, baseline.build, baseline.note)
+        record = self._record(baseline.candidate, verdict.status, verdict, measurement, baseline.build, baseline.note or baseline.remark)
         fence = baseline.program.worker.fence if baseline.program is not None else ""
         return replace(record, seconds=baseline.seconds, sandbox=fence)
 

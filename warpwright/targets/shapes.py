@@ -16,7 +16,7 @@ from typing import Any
 
 from warpwright.base import LEFT_OUT, Candidate, Comparison, Measurement, Record, Regime, Task
 from warpwright.deadline import Deadline
-from warpwright.space import Evaluator, Measuring
+from warpwright.space import Evaluator, Measuring, Rebuilding
 from warpwright.tasks import shapes
 from warpwright.timing.measure import BAND
 
@@ -72,6 +72,11 @@ class ShapesEvaluator:
     def baselines(self) -> Sequence[Candidate]:
         """Return the baselines as the first shape's evaluator has them: the texts differ in the sizes of their example inputs alone."""
         return next(iter(self._evaluators.values())).baselines()
+
+    def rebuilt(self, baseline: Candidate) -> Candidate:
+        """Return the baseline as the first shape's evaluator builds it where the strides of its results were refused."""
+        first = next(iter(self._evaluators.values()))
+        return first.rebuilt(baseline) if isinstance(first, Rebuilding) else baseline
 
     def evaluate_baselines(self) -> Iterator[Record]:
         """Yield the joined record of each baseline."""
@@ -146,4 +151,5 @@ def _mean(values: Sequence[float]) -> float:
 
 def _of_shape(one: Measurement) -> Regime:
     baselines = {name: timing.median for name, timing in one.baselines.items() if timing.samples}
-    return Regime(one.candidate.median, baselines, one.best_baseline, one.speedup, one.interval, one.verdict)
+    refused = "; ".join(f"{name} does not count: {timing.note}" for name, timing in one.baselines.items() if timing.samples and timing.note)
+    return Regime(one.candidate.median, baselines, one.best_baseline, one.speedup, one.interval, one.verdict, refused)

@@ -161,7 +161,8 @@ def _worker_for(bench: Workbench, ready: Beside[Worker] | None) -> Worker:
 
 def take_second(trusted: Trusted, worker: Worker, name: str) -> None:
     """Have the second process ready for the timing."""
-    if not trusted.baselines[name].right:
+    baseline = trusted.baselines[name]
+    if not baseline.right or baseline.in_strides:  # there it was built as it was refused: it is built again when it is asked for
         worker.close()
         return
     trusted.second_worker = worker

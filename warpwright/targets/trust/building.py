@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from warpwright.base import BASELINE, Candidate, Measurement, Task, Timing, Verdict
 from warpwright.errors import RooflineError, TrustedFailed
+from warpwright.targets import strides
 from warpwright.targets.trust import roof
 from warpwright.targets.trust.aside import Aside, begin_compiling, take_second
 from warpwright.targets.trust.beside import GLANCE_SECONDS, Beside
@@ -235,6 +236,28 @@ def _judge_baseline(bench: Workbench, judge: verify.Judge, worker: Worker, name:
     with bench.beside_others():
         baseline.verdict = rejected or _verdict_of(bench, judge, worker, name, baseline)
         trust(worker.release_memory)
+    if name != ORIGINAL and baseline.refused is None and worker.alive and strides.refused_for_strides(baseline.verdict):
+        _build_in_strides(bench, judge, worker, name, baseline)
+
+
+def _build_in_strides(bench: Workbench, judge: verify.Judge, worker: Worker, name: str, baseline: Baseline) -> None:
+    """Build a baseline that was refused for its results' strides anew, so that they are the original's, and verify it.
+
+    One that cannot be built so stands as it was: timed, and refused.
+    """
+    plain, first = baseline.candidate, baseline.build
+    baseline.refused, baseline.candidate = baseline.verdict, strides.rebuilt(plain)
+    bench.tell(f"baseline {name}, in the original's strides")
+    with bench.building(baseline.candidate.source):
+        baseline.build, rejected = verify.build(judge, worker, name, baseline.candidate.source)
+    if rejected is None or not worker.alive:
+        _judge_baseline(bench, judge, worker, name, baseline, rejected)
+        return
+    baseline.candidate, baseline.not_in_strides = plain, rejected.reason
+    with bench.building(plain.source):
+        _, again = verify.build(judge, worker, name, plain.source)
+    baseline.build, baseline.verdict = first, again or baseline.refused
+    baseline.program = None if again else TrustedProgram(judge, worker, name)
 
 
 def _longest_build(bench: Workbench, candidate: Candidate, seconds: float) -> float:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from warpwright.base import Build, Candidate, Measurement, Scalar, Source, Task, Timing, Verdict
+from warpwright.base import IN_STRIDES, Build, Candidate, Measurement, Scalar, Source, Task, Timing, Verdict
 from warpwright.deadline import Deadline
 from warpwright.errors import TrustedFailed, WorkerError
 from warpwright.space import Tell, silent
@@ -139,6 +139,10 @@ class Baseline:
     seconds: float = 0.0
     left_out: str = ""
     """Why there was no time for it."""
+    refused: Verdict | None = None
+    """Of its first build, where that was refused for its results' strides: `candidate` is then the one with the original's (`targets/strides.py`)."""
+    not_in_strides: str = ""
+    """Why that one could not be built: `candidate` is the first one then."""
     _turns: TrustedStream | None = None
 
     def turns(self, calls: int) -> TrustedStream:
@@ -160,7 +164,22 @@ class Baseline:
             return f"left out: {self.left_out}"
         if self.verdict is None or self.right:
             return ""
-        return f"{'not eligible' if self.program is not None else 'not built'}: {self.verdict.reason}"
+        why = f"{'not eligible' if self.program is not None else 'not built'}: {self.verdict.reason}"
+        if self.not_in_strides:
+            return f"{why}; it could not be built with the original's strides: {self.not_in_strides}"
+        return f"{why}; this is of its second build, with the original's strides: {self.refused.reason}" if self.refused is not None else why
+
+    @property
+    def in_strides(self) -> bool:
+        """Is it a second build, whose results are copied to the original's strides?"""
+        return self.refused is not None and not self.not_in_strides
+
+    @property
+    def remark(self) -> str:
+        """What there is to say of one that is right."""
+        if not self.right or self.refused is None:
+            return ""
+        return f"its results are copied to the original's strides, within its time; without that it was refused: {self.refused.reason}"
 
 
 @dataclass
@@ -321,7 +340,9 @@ class Trusted:
         timings = {name: replace(measurement.baselines.get(name, missing), note=baseline.note) for name, baseline in there.items()}
         names = ", ".join(sorted(self.baselines.keys() - there.keys()))
         left_out: dict[str, Scalar] = {"left_out": names} if names else {}
-        conditions = {**measurement.conditions, **self.roof, **left_out, "calls_in_a_turn": self.calls}
+        copied = ",".join(name for name, baseline in there.items() if baseline.remark)
+        in_strides: dict[str, Scalar] = {IN_STRIDES: copied} if copied else {}
+        conditions = {**measurement.conditions, **self.roof, **left_out, **in_strides, "calls_in_a_turn": self.calls}
         return replace(measurement, baselines=timings, conditions=conditions)
 
     def standing(self, name: str) -> Measurement:
