@@ -59,6 +59,26 @@ def get_init_inputs():
     return []
 '''
 
+TIED = models.HEAD + '''class Model(nn.Module):
+    """A head that is its table: one parameter under two names."""
+
+    def __init__(self):
+        super().__init__()
+        self.table, self.norm, self.head = nn.Embedding(24, 12), nn.LayerNorm(12), nn.Linear(12, 24, bias=False)
+        self.head.weight = self.table.weight
+
+    def forward(self, x, target):
+        return F.cross_entropy(self.head(torch.tanh(self.norm(self.table(target) + x))), target)
+
+
+def get_inputs():
+    return [torch.randn(6, 12), torch.randint(0, 24, (6,))]
+
+
+def get_init_inputs():
+    return []
+'''
+
 CONVOLUTIONS = models.HEAD + '''class Model(nn.Module):
     """Convolutions with batch norms."""
 
@@ -83,6 +103,7 @@ NETS: dict[str, tuple[str, str, str, Sequence[Sequence[Any]], Sequence[Any]]] = 
         PERCEPTRON, "train", '[{"x": [1, 12], "target": [1]}, {"x": [[4, 256], 12], "target": [[4, 256]]}]',
         [[(1, 12)], [(4, 12)], [(6, 12)], [(256, 12)]], [(5, 12)],
     ),
+    "tied": (TIED, "train", '[{"x": [512, 12], "target": [512]}, {"x": [6, 12], "target": [6]}]', [[(512, 12)], [(6, 12)]], [(5, 12)]),
     "attention": (
         ATTENTION, "train", '[{"x": [16, 20, 16], "bias": [16, 1, 1, 20]}, {"x": [1, 3, 16], "bias": [1, 1, 1, 3]}]',
         [[(16, 20, 16), (16, 1, 1, 20)], [(1, 3, 16), (1, 1, 1, 3)]], [(2, 4, 16), (2, 1, 1, 4)],
