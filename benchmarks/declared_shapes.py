@@ -1,6 +1,7 @@
 """Modules for several declared shapes through `warpwright.optimize(shapes=...)`: each shape beside its baselines, and sizes that were not declared.
 
     python -m benchmarks.declared_shapes [NAME ...] --out FOLDER [--device cuda] [--budget 80s] [--jobs 4] [--seconds 90]
+    python -m benchmarks.declared_shapes --backward --out FOLDER [...]      the same modules as training steps, gradients compared as results are
     python -m benchmarks.declared_shapes --dry --out FOLDER      on the CPU, at small sizes, beside eager alone
 
 Four modules, each in a process of its own, with four to six declared sizes. After the verdict the returned module is called in each of them and in
@@ -26,6 +27,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from benchmarks import front_door
+from warpwright.targets.baselines import OF_STEPS
 
 KEYS = ("module", "verdict", "speedup", "interval", "shapes", "inside", "outside", "seconds", "reason")
 FLOOR = 1e-6
@@ -149,14 +151,15 @@ def plain_sizes(entry: Mapping[str, Sequence[Any]]) -> list[dict[str, list[int]]
     return [{name: [size if isinstance(size, int) else size[end] for size in sizes] for name, sizes in entry.items()} for end in ends]
 
 
-def row(name: str, budget: str, device: str, small: bool) -> front_door.Row:
-    """Return the row of one module: in this process."""
+def row(name: str, budget: str, device: str, small: bool, backward: bool = False) -> front_door.Row:
+    """Return the row of one module, or of its training step: in this process."""
     torch.manual_seed(0)
     case = cases(small)[name]
-    model = case.make().eval()
+    model = case.make().train(backward)
     example = inputs(plain_sizes(case.declared[-1])[-1])
-    baselines = ("eager",) if small else ("eager", "compile", "cuda_graph") if device == "cuda" else ("eager", "compile")
-    options: dict[str, Any] = {"shapes": case.declared, "budget": budget, "baselines": baselines}
+    known = ("eager",) if small else ("eager", "compile", "cuda_graph") if device == "cuda" else ("eager", "compile")
+    baselines = tuple(name for name in known if not (backward and name not in OF_STEPS))
+    options: dict[str, Any] = {"shapes": case.declared, "budget": budget, "baselines": baselines, "backward": backward}
     return front_door.optimized(model, tuple(example.values()), device, lambda result: after(case, model, result, device), **options)
 
 
@@ -165,38 +168,56 @@ def after(case: Case, model: nn.Module, result: Any, device: str) -> front_door.
     each = {name: {"verdict": one["verdict"], "speedup": round(one["speedup"], 2), "of": one["best_baseline"], "ours_ms": round(one["ours_ms"], 4),
                    **{f"{base}_ms": round(ms, 4) for base, ms in one["baselines"].items()}}
             for name, one in result.line["shapes"].items()}  # fmt: skip
-    original, new = copy.deepcopy(model).to(device).eval(), result.module.to(device).eval()
+    original, new = copy.deepcopy(model).to(device), result.module.to(device).train(model.training)
     return {"shapes": each, "inside": _inside(case, original, new, device), "outside": _outside(case, original, new, device)}
+
+
+def answers(model: nn.Module, given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Return a model's result; in training mode the gradients of its inputs and parameters as well."""
+    if not model.training:
+        with torch.no_grad():
+            return [model(*given)]
+    leaves = [x.detach().requires_grad_() for x in given]
+    result = model(*leaves)
+    came_back = torch.linspace(-1, 2, result.numel(), dtype=result.dtype, device=result.device).view(result.shape)
+    return [result.detach(), *torch.autograd.grad(result, [*leaves, *model.parameters()], came_back)]
+
+
+def _error(found: Sequence[torch.Tensor], true: Sequence[torch.Tensor]) -> float:
+    """Return the largest difference, as a part of the largest number: what is 0 in truth is asked after as a part of 1."""
+    return max(((one.double() - exact).abs().max() / (exact.abs().max() or 1.0)).item() for one, exact in zip(found, true, strict=True))
 
 
 def _inside(case: Case, original: nn.Module, new: nn.Module, device: str) -> str:
     exact, worst = copy.deepcopy(original).double(), 0.0
-    with torch.no_grad(), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.filterwarnings("error", message=".*takes the original's forward")
         for sizes in (one for entry in case.declared for one in plain_sizes(entry)):
             given = [x.to(device) for x in inputs(sizes).values()]
-            true = exact(*(x.double() for x in given))
-            errors = [((program(*given).double() - true).abs().max() / true.abs().max()).item() for program in (new, original)]
+            true = answers(exact, [x.double() for x in given])
+            errors = [_error(answers(program, given), true) for program in (new, original)]
             worst = max(worst, errors[0] / max(errors[1], FLOOR))
     return f"{worst:.2f}"
 
 
 def _outside(case: Case, original: nn.Module, new: nn.Module, device: str) -> str:
     same = 0
-    with torch.no_grad(), warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         for sizes in case.outside:
             given = [x.to(device) for x in inputs(sizes).values()]
-            same += torch.equal(new(*given), original(*given))
+            same += all(map(torch.equal, answers(new, given), answers(original, given)))
     warned = sum("takes the original's forward" in str(one.message) for one in told)
     return f"{same} of {len(case.outside)} the original's numbers, {warned} warned"
 
 
 def main() -> None:
     """Print and write a row a module, and one a shape."""
-    options = front_door.command_line(__doc__ or "", list(cases(True)), "240s").parse_args()
+    parser = front_door.command_line(__doc__ or "", list(cases(True)), "240s")
+    parser.add_argument("--backward", action="store_true", help="training steps")
+    options = parser.parse_args()
     if options.one:
-        print(json.dumps(row(options.names[0], options.budget, options.device, options.dry)))
+        print(json.dumps(row(options.names[0], options.budget, options.device, options.dry, options.backward)))
         return
     names = options.names or list(cases(options.dry))
     front_door.table("benchmarks.declared_shapes", names, KEYS, options, partial(keep, options.out))

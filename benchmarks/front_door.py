@@ -96,6 +96,7 @@ def command_line(said: str, names: Sequence[str], budget: str) -> argparse.Argum
 def table(module: str, names: Sequence[str], keys: Sequence[str], options: argparse.Namespace, written: Callable[[list[Row], str], None]) -> None:
     """Print each module's row as it comes, and have all that there are `written` with the conditions, where there is a folder for them."""
     arguments = ["--budget", options.budget, "--device", options.device, *(["--dry"] if options.dry else [])]
+    arguments += ["--backward"] if getattr(options, "backward", False) else []
     command = f"python -m {module} {' '.join(arguments)} --jobs {options.jobs} --seconds {options.seconds:g}"
     found: list[Row] = []
     for row in rows(module, names, arguments, options.jobs, time.monotonic() + options.seconds):

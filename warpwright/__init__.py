@@ -61,7 +61,8 @@ def optimize(
         again: measure although the archive has the answer of an earlier run.
         calibrate: verify with drawn, well-scaled parameters: for a network that was never trained, whose outputs hardly depend on its inputs.
         backward: make a training step faster, forward and backward together: the gradients are verified as the results are.
-        shapes: sizes of the arguments by name, such as [{"x": [1, 128]}, {"x": [[8, 64], 128]}] with a range: verified and timed in each.
+        shapes: sizes of the arguments by name, such as [{"x": [1, 128]}, {"x": [[8, 64], 128]}] with a range: verified and timed in each, with
+            `backward` as training steps.
         examples: more example arguments, of the same shapes, for a model that branches on values: with them it takes its other branches.
         progress: show what is being done, on standard error.
         callback: is given each record as soon as there is one.

@@ -1,5 +1,6 @@
 """The tables of training steps and of declared shapes: what they are made of, and what a row says of a module that did not end."""
 
+import copy
 import json
 import time
 from pathlib import Path
@@ -78,6 +79,21 @@ def test_outside_the_original_is_asked_for() -> None:
     assert declared_shapes._outside(case, model, model, "cpu") == "2 of 2 the original's numbers, 0 warned"
     assert declared_shapes._outside(case, model, other, "cpu") == "0 of 2 the original's numbers, 0 warned"
     assert float(declared_shapes._inside(case, model, model, "cpu")) <= 1 < float(declared_shapes._inside(case, model, other, "cpu"))
+
+
+def test_of_a_step_the_gradients_are_compared_too() -> None:
+    for name, case in declared_shapes.cases(True).items():
+        torch.manual_seed(0)
+        model = case.make().train()
+        given = list(declared_shapes.inputs(declared_shapes.plain_sizes(case.declared[0])[0]).values())
+        assert len(declared_shapes.answers(model, given)) == 1 + len(given) + len(list(model.parameters())), name
+    case = declared_shapes.cases(True)["scorer"]
+    model = case.make().train()
+    other = copy.deepcopy(model)
+    assert float(declared_shapes._inside(case, model, other, "cpu")) <= 1
+    other.norm.weight.register_hook(lambda gradient: 1.01 * gradient)
+    assert declared_shapes._outside(case, model, other, "cpu").startswith("0 of 2")
+    assert float(declared_shapes._inside(case, model, other, "cpu")) > 100
 
 
 def test_the_pages_have_tables_of_their_rows(tmp_path: Path) -> None:

@@ -427,12 +427,63 @@ def test_a_training_step_is_optimized_through_the_front_door() -> None:
     torch.testing.assert_close(trained(result.module, x), trained(copy.deepcopy(model).train(), x))
 
 
-def trained(model: torch.nn.Module, x: torch.Tensor) -> list[Any]:
+TRAINING_LOOP = """
+import importlib.util, sys, warnings
+import torch
+
+spec = importlib.util.spec_from_file_location("step", sys.argv[1])
+step = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(step)
+old, new = step.Model(*step.get_init_inputs()).train(), step.ModelNew(*step.get_init_inputs()).train()
+new.load_state_dict(old.state_dict())
+warnings.simplefilter("error", RuntimeWarning)
+for model in (old, new):
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    torch.manual_seed(0)
+    for rows in (6, 1, 6, 1):
+        optimizer.zero_grad()
+        for _ in range(2):  # gradients add up
+            model(torch.randn(rows, 8)).square().mean().backward()
+        optimizer.step()
+torch.testing.assert_close(dict(new.named_parameters()), dict(old.named_parameters()))
+torch.testing.assert_close([p.grad for p in new.parameters()], [p.grad for p in old.parameters()])
+"""
+
+
+def test_a_training_step_is_optimized_in_declared_shapes(tmp_path: Path) -> None:
+    model, x = Gate(), torch.randn(6, 8)
+    result = optimize(model, (x,), backward=True, shapes=[{"x": [6, 8]}, {"x": [1, 8]}])
+    assert result.verdict == "FASTER" and any(step.startswith("differentiate") for step in result.recipe), result.recipe
+    new, original = result.module, copy.deepcopy(model).train()
+    for rows in (1, 6, 1):
+        torch.testing.assert_close(trained(new, x[:rows]), trained(original, x[:rows]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        with torch.no_grad():
+            torch.testing.assert_close(new(x), original(x))
+        assert new(x).requires_grad and new(x[:1]).grad_fn is not None  # of an input without a gradient
+        frozen = copy.deepcopy(new).requires_grad_(False)
+        given = x.clone().requires_grad_()
+        frozen(given).sum().backward()
+        torch.testing.assert_close(given.grad, torch.autograd.grad(original(given).sum(), given)[0])
+    with pytest.warns(RuntimeWarning, match="optimize it for this shape"):
+        found, expected = (trained(one, torch.randn(3, 8, generator=torch.Generator().manual_seed(1)), warned=True) for one in (new, original))
+    torch.testing.assert_close(found, expected)
+    assert new(x[:0]).shape == (0, 8), "no rows are the original's"
+    saved = result.save(tmp_path / "kept" / "step.py")
+    done = subprocess.run([sys.executable, "-c", TRAINING_LOOP, str(saved)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    with pytest.raises(UsageError, match="sizes above 0"):
+        optimize(model, (x,), backward=True, shapes=[{"x": [0, 8]}])
+
+
+def trained(model: torch.nn.Module, x: torch.Tensor, warned: bool = False) -> list[Any]:
     """Return the losses of three steps, the gradients of the last one, and what it left."""
     given, losses = x.clone().requires_grad_(), []
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
     with warnings.catch_warnings():
-        warnings.simplefilter("error", RuntimeWarning)
+        if not warned:
+            warnings.simplefilter("error", RuntimeWarning)
         for _ in range(3):
             optimizer.zero_grad()
             loss = model(given).square().mean()

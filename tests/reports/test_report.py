@@ -146,6 +146,16 @@ def test_both_ways_of_calling_are_shown() -> None:
     assert again.measurement.regimes == record.measurement.regimes
 
 
+def test_the_file_of_declared_shapes_says_what_each_gained() -> None:
+    record = in_two_regimes()
+    assert record.measurement is not None
+    one, other = record.measurement.regimes.values()
+    header = artefact.header(replace(record, measurement=replace(record.measurement, shapes={"x 1x8": one, "x 6x8": other}, regimes={})))
+    assert "#     x 1x8: 1 ms a call, 1.01x [0.99, 1.02] of eager, SAME" in header and "x 6x8: 0.1 ms a call" in header
+    assert "hidden inputs of the declared shapes" in header and "the example's" not in header
+    assert "hidden inputs of the example's shapes" in artefact.header(record)
+
+
 def test_a_record_from_before_is_shown_as_it_was() -> None:
     said = report.line("task", [make_record()])
     assert said["regime"] == "single" and said["regimes"] == {}

@@ -10,6 +10,7 @@ import torch
 
 from warpwright.errors import TaskError, UsageError
 from warpwright.tasks import shapes, taskfile
+from warpwright.tasks.reference import RUN_FIRST
 
 MODEL = """
 import torch
@@ -80,7 +81,22 @@ def test_an_input_that_is_not_there_or_has_other_axes_is_said(tmp_path: Path) ->
     assert "make it run under python" not in str(caught.value) and "declare as many sizes" in str(caught.value)
 
 
-def test_training_steps_have_no_declared_shapes(tmp_path: Path) -> None:
+def test_a_training_step_has_the_gradients_that_the_example_marks(tmp_path: Path) -> None:
+    """What comes back is of the shape's results, and an input that the example marks is marked in every size."""
+    marked = MODEL.replace("torch.randn(5, 16) + 100.0", "(torch.randn(5, 16) + 100.0).requires_grad_(), torch.randn(1)")
+    for text, wanted in ((MODEL, [False, True, False]), (marked.replace("scale)", "y, scale)"), [False, True, False, False])):
+        (tmp_path / "task.py").write_text(text)
+        task = taskfile.describe(tmp_path / "task.py", shapes='[{"x": [1, 16]}, {"x": [5, 16], "ids": [2]}]', backward=True)
+        references = [taskfile.load(one) for one in shapes.tasks(task)]
+        assert [reference.namespace._forms()[0] for reference in references] == [wanted, wanted]
+        assert [tuple(reference.make_inputs(0)[-1][0].shape) for reference in references] == [(1, 4), (5, 2)]
+
+
+def test_an_error_in_a_shape_names_it(tmp_path: Path) -> None:
     (tmp_path / "task.py").write_text(MODEL)
-    with pytest.raises(TaskError, match="saw both"):
-        taskfile.describe(tmp_path / "task.py", shapes='[{"x": [1, 16]}]', backward=True)
+    task = taskfile.describe(tmp_path / "task.py", shapes='[{"x": [1, 16]}]')
+    with pytest.raises(TaskError, match="in the shape x 1x16: no luck") as caught, shapes.named(shapes.tasks(task)[0]):
+        raise TaskError("no luck", RUN_FIRST)
+    assert caught.value.hint == "declare shapes that the program takes"
+    with pytest.raises(TaskError, match=r"^no luck"), shapes.named(task):
+        raise TaskError("no luck", RUN_FIRST)

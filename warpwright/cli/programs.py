@@ -355,7 +355,7 @@ def _task_options() -> argparse.ArgumentParser:
     options.add_argument("--scale", type=float, default=1.0, help="share of the full-size work, by smaller sizes (%(default)s: as written)")
     options.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="what the task's domain reads; may be given again")
     options.add_argument("--calibrate", action="store_true", help="judge with drawn, well-scaled parameters: for a network never trained")
-    options.add_argument("--backward", action="store_true", help="training steps: forward and backward together, gradients verified too")
+    options.add_argument("--backward", action="store_true", help="training steps: gradients verified too, with --shapes in each shape")
     options.add_argument("--shapes", metavar="FILE", help="JSON: sizes of inputs, or ranges of them, each verified and timed (docs/shapes.md)")
     options.add_argument("--baselines", metavar="NAME,...", help="programs to be faster than (all that the device has)")
     return options

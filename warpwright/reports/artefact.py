@@ -38,9 +38,11 @@ def header(record: Record) -> str:
     elif measured is not None:
         lines += [f"{measured.verdict}: {_times(measured.speedup, measured.interval)} of {measured.best_baseline}, the best of its baselines"]
         lines += [f"    {name}: {_in(regime)}" for name, regime in sorted(measured.regimes.items())]
+    lines += [f"    {name}: {_in(shape)}" for name, shape in measured.shapes.items()] if measured is not None else []
     left_out = measured.conditions.get("left_out") if measured is not None else None
     lines += [f"not measured, for lack of time: {left_out}"] if left_out else []
-    lines += ["verified: on hidden inputs of the example's shapes and types, error at most twice the original's against float64"]
+    whose = "the declared" if measured is not None and measured.shapes else "the example's"
+    lines += [f"verified: on hidden inputs of {whose} shapes and types, error at most twice the original's against float64"]
     lines += ["    with drawn, well-scaled parameters (--calibrate) in place of the model's own"] if record.task.option("calibrate") else []
     gradients = "with the gradients of VERIFIED" if record.task.option("backward") else "without gradients"
     lines += [f"calls: in the training mode and for the shapes of VERIFIED, {gradients}; any other takes the original's forward"]

@@ -57,7 +57,8 @@ class ShapesEvaluator:
         seconds = self._measuring.seconds / len(self.tasks)
         measuring = replace(self._measuring, seconds=seconds, deadline=self._shared(self._measuring.deadline))
         for name, one in self.tasks.items():
-            self._evaluators[name] = self._stack.enter_context(self._opening(one, self.device, measuring))
+            with shapes.named(one):
+                self._evaluators[name] = self._stack.enter_context(self._opening(one, self.device, measuring))
             self.versions = self._evaluators[name].versions
         return self
 
@@ -83,7 +84,8 @@ class ShapesEvaluator:
         by_shape: dict[str, list[Record]] = {}
         for number, (name, evaluator) in enumerate(self._evaluators.items()):
             self.turn.waiting = len(self._evaluators) - number
-            by_shape[name] = list(evaluator.evaluate_baselines())
+            with shapes.named(self.tasks[name]):
+                by_shape[name] = list(evaluator.evaluate_baselines())
         self.turn.waiting = 1
         for records in zip(*by_shape.values(), strict=True):
             yield self._joined(records[0].candidate, dict(zip(by_shape, records, strict=True)))
@@ -93,7 +95,8 @@ class ShapesEvaluator:
         for candidate in candidates:
             records: dict[str, Record] = {}
             for name, evaluator in self._evaluators.items():
-                [records[name]] = evaluator.evaluate([candidate])
+                with shapes.named(self.tasks[name]):
+                    [records[name]] = evaluator.evaluate([candidate])
                 if records[name].status != "ok":
                     break
             yield self._joined(candidate, records)

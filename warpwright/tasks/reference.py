@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 Mode = Literal["as_is", "train", "eval"]
 
 
+RUN_FIRST = "make it run under python first"
+"""What to do where a task's own code raises."""
+
 _LATER = ("calibrate", "backward", "shapes", "sizes")
 
 
@@ -202,7 +205,7 @@ def parse(text: str, path: str) -> ast.Module:
     except SyntaxError as error:
         place, line = f", line {error.lineno}" if error.lineno else "", (error.text or "").strip()
         shown = f": {line[:SHOWN]!r}{'...' * (len(line) > SHOWN)}" if line else ""
-        raise TaskError(f"{path}{place}: syntax error: {error.msg}{shown}", "make it run under python first") from error
+        raise TaskError(f"{path}{place}: syntax error: {error.msg}{shown}", RUN_FIRST) from error
 
 
 def run_text(text: str, path: str, name: str) -> types.ModuleType:
@@ -234,5 +237,5 @@ def task_error(path: str, what: str, error: BaseException) -> TaskError:
     places = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     where = f" at line {places[-1].lineno}: {places[-1].line}" if places else ""
     absent = error.name if isinstance(error, ModuleNotFoundError) else None
-    hint = f"install the package that provides {absent!r}" if absent else "make it run under python first"
+    hint = f"install the package that provides {absent!r}" if absent else RUN_FIRST
     return TaskError(f"{path}: {what} raised {last}{where}", hint)

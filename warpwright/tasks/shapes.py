@@ -12,12 +12,14 @@ Values are drawn from those of the example's inputs, which the declaration does 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 from warpwright.base import Task
-from warpwright.errors import UsageError
+from warpwright.errors import TaskError, UsageError
+from warpwright.tasks.reference import RUN_FIRST
 
 OPTION = "shapes"
 """The option of a task that holds its declaration."""
@@ -56,13 +58,13 @@ def _sizes_of(name, tensor, wanted, end):
 
 
 def _in_sizes(tensor, sizes):
-    """Return a tensor of these sizes whose values are drawn from those of `tensor`; one that has them as it is."""
+    """Return a tensor of these sizes whose values are drawn from those of `tensor`, with a gradient where it has one; one that has them as it is."""
     import torch
 
     if list(tensor.shape) == list(sizes):
         return tensor
     drawn = torch.randint(max(tensor.numel(), 1), sizes).to(tensor.device)
-    return tensor.detach().flatten()[drawn].contiguous()
+    return tensor.detach().flatten()[drawn].contiguous().requires_grad_(tensor.requires_grad)
 
 
 def get_inputs():
@@ -125,6 +127,18 @@ def label(task: Task) -> str:
              for name, sizes in entry["sizes"].items()}  # fmt: skip
     sizes_text = ", ".join(f"{name} {text}" for name, text in sizes.items())
     return f"{sizes_text} {entry['end']}" if any(".." in text for text in sizes.values()) else sizes_text
+
+
+@contextmanager
+def named(task: Task) -> Iterator[None]:
+    """Let an error of a task's own code say which of the declared shapes it came in."""
+    try:
+        yield
+    except TaskError as error:
+        if not task.option(SIZES):
+            raise
+        hint = "declare shapes that the program takes" if error.hint == RUN_FIRST else error.hint
+        raise TaskError(f"in the shape {label(task)}: {error.message}", hint) from error
 
 
 def text_of(declared: str) -> str:

@@ -66,8 +66,6 @@ def describe(
     file = Path(path).resolve()
     if not scale > 0:
         raise TaskError(f"expected a scale above 0, saw {scale}", "write --scale 0.1 for about a tenth of the sizes")
-    if shapes and backward:
-        raise TaskError("expected --backward or declared shapes, saw both", "optimize the training step at each shape by itself")
     declared = declared_shapes.option(json.loads(shapes)) if shapes else ""
     form = Form(mode=mode, scale=float(scale), calibrate=bool(calibrate), backward=bool(backward), shapes=declared)
     if _is_saved_module(file):

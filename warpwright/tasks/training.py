@@ -66,11 +66,12 @@ def _wants(leaf):
 
 
 class _Step:
-    """A module as its training step. Which parameters are trained is what the constructor says."""
+    """A module as its training step. Which parameters are trained is what the constructor says; one that is tied has several paths."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self._trained = [name for name, tensor in self.named_parameters() if tensor.requires_grad]
+        self._trained_paths = [path for path, tensor in self.named_parameters(remove_duplicate=False) if tensor.requires_grad]
 
     def forward(self, *given):
         return _step(self, super().forward, given[:-1], given[-1])

@@ -49,40 +49,55 @@ def space(task: Task, target: str = "cpu") -> Space[Any]:
     form = taskfile.Form.of(task)
     original = Original(task.name, reference.source_text, tuple(reference.init_inputs), form.mode, target)
     declared = [taskfile.load(one) for one in shapes.tasks(task)]
-    starts = [capture_step(reference)] if form.backward else [capture(one) for one in declared or [reference]]
+    starts = []
+    for one in declared or [reference]:
+        with shapes.named(one.task):
+            starts.append(capture_step(one) if form.backward else capture(one))
     start = next((one for one in starts if one.unreadable), starts[0])
+    known = techniques(target, form.backward, task.precision != "strict")
     if declared or (start.unreadable and not form.backward):
-        assembled = _assembled(starts, declared or [reference], original, task.precision != "strict")
+        assembled = _assembled(starts, declared or [reference], original, known)
         if assembled is not None:
             return assembled
         start = replace(start, unreadable=f"{start.unreadable}; nor was a part of it that has two operators or more")
     return Space(
-        start, techniques(target, form.backward, task.precision != "strict"), lambda ir, actions: lower(ir, actions, original),
+        start, known, lambda ir, actions: lower(ir, actions, original),
         estimate=lambda ir: cost_model.seconds(ir, target), limited=start.unreadable, words=words, stand_ins=stand_ins, alike=body,
     )  # fmt: skip
 
 
 def _assembled(
-    starts: Sequence[GraphIR], references: Sequence[taskfile.Reference], original: Original, tf32: bool,
+    starts: Sequence[GraphIR], references: Sequence[taskfile.Reference], original: Original, known: Sequence[Any],
 ) -> Space[Assembly] | None:  # fmt: skip
-    """Return the space of several programs: the model's in each declared shape, or those of its parts; None where no part was captured."""
+    """Return the space of several programs: the model's in each declared shape, or those of its parts; None where no part was captured.
+
+    `known`: the techniques. The parts of a training step have no programs: what is not captured in one shape is changed as a whole there.
+    """
     from warpwright.domains.graph import assembly, pieces
     from warpwright.domains.graph.lower import body, program_text
-    from warpwright.domains.graph.techniques import techniques
     from warpwright.domains.graph.text import parts
 
     reason = next((start.unreadable for start in starts if start.unreadable), "")
-    distinct = {program_text(one, original): one for one in starts} if not reason else {}
-    whole = assembly.Assembly((assembly.Piece(assembly.WHOLE, tuple(distinct.values())),))
-    start = pieces.assemble(references, original, reason) if reason else whole
+    whole = not reason or starts[0].training is not None
+    distinct = {program_text(one, original): one for one in starts} if whole else {}
+    start = assembly.Assembly((assembly.Piece(assembly.WHOLE, tuple(distinct.values())),)) if whole else pieces.assemble(references, original, reason)
     if not start.pieces:
         return None
-    places = [path for piece in start.pieces for path in piece.paths]
+    unread = sum(bool(one.unreadable) for one in starts)
     return Space(
-        start, tuple(map(assembly.InPieces, techniques(original.target, tf32=tf32))), lambda ir, actions: parts.lower(ir, actions, original),
+        start, tuple(map(assembly.InPieces, known)), lambda ir, actions: parts.lower(ir, actions, original),
         estimate=lambda ir: assembly.seconds(ir, original.target), words=assembly.words, stand_ins=assembly.stand_ins, alike=body,
-        note=f"not captured whole ({reason}): only {len(places)} parts are changed, {_some(places)}" if reason else "",
+        limited=reason if whole and unread == len(starts) else "", note=_note(start, whole, unread, reason),
     )  # fmt: skip
+
+
+def _note(start: Assembly, whole: bool, unread: int, reason: str) -> str:
+    if not reason:
+        return ""
+    if whole:
+        return f"not captured in {unread} of the shapes, where only the program as a whole is changed: {reason}"
+    places = [path for piece in start.pieces for path in piece.paths]
+    return f"not captured whole ({reason}): only {len(places)} parts are changed, {_some(places)}"
 
 
 MOST_NAMED = 6

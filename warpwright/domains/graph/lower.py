@@ -40,13 +40,20 @@ class Original:
     part: bool = False
     """It is a part of a model, whose class takes the place of the part's own when the model is constructed."""
     after: int = 0
-    """Programs for other calls of the same model that are tried first: only the first of all says why none fits."""
+    """Programs for other calls of the same model that come after this one in turn."""
+    several: bool = False
+    """Are there any? The last in turn says why none of them fits."""
+
+    @property
+    def place(self) -> template.Place:
+        """Where the program stands in the chain of the model's programs."""
+        return "only" if not self.several else "inner" if self.after else "last"
 
 
 def lower(ir: GraphIR, actions: Sequence[Action], original: Original) -> Candidate:
     """Return the candidate whose file is the original and `ModelNew` for `ir`."""
     text = _file(ir, tuple(actions), original)
-    source = Source("python", (("optimized.py", text),), training.SHIPPED if ir.training is None else training.STEP_NEW)
+    source = Source("python", (("optimized.py", text),), entry(ir.training is not None))
     return Candidate(source, original.target, tuple(actions), proposer="graph", assumptions=ir.assumptions)
 
 
@@ -54,17 +61,29 @@ def _file(ir: GraphIR, actions: tuple[Action, ...], original: Original) -> str:
     alias = template.functional_alias(original.text)
     top = [head(ir.assumptions, actions, original), original.text.rstrip("\n"), "", "", template.RULER]
     opening = [f"import torch\nimport torch.nn.functional as {alias}", "", ""]
-    rest = _unreadable_class(ir, original) if ir.unreadable else _graph_parts(ir, original)
-    text = "\n".join(rest)
+    text = "\n".join(_program(ir, original))
     if alias != "F":
         text = re.sub(r"\bF\.", f"{alias}.", text)
-    tail = template.TAIL if ir.training is None else f"{training.NEW_TEXT}\n{template.step_tail()}"
-    return "\n".join([*top, apart(original.text, "\n".join([*opening, text, tail.replace("@DEVICE", original.target)]))])
+    return "\n".join([*top, apart(original.text, "\n".join([*opening, text, tail(ir.training is not None).replace("@DEVICE", original.target)]))])
 
 
 def program_text(ir: GraphIR, original: Original) -> str:
     """Return what stands between the original and the self-test, without `template.watch()`."""
-    return "\n".join(part for part in _graph_parts(ir, original) if part != template.watch())
+    return "\n".join(part for part in _program(ir, original) if part != template.watch())
+
+
+def entry(trained: bool) -> str:
+    """Return the class of a file that is verified: of a training step, where one is `trained`."""
+    return training.STEP_NEW if trained else training.SHIPPED
+
+
+def tail(trained: bool) -> str:
+    """Return what a file ends with: its self-test, and for a training step the class of that."""
+    return f"{training.NEW_TEXT}\n{template.step_tail()}" if trained else template.TAIL
+
+
+def _program(ir: GraphIR, original: Original) -> list[str]:
+    return _unreadable_class(ir, original) if ir.unreadable else _graph_parts(ir, original)
 
 
 def _graph_parts(ir: GraphIR, original: Original) -> list[str]:
@@ -124,7 +143,7 @@ def _training_parts(ir: GraphIR, original: Original) -> list[str]:
     table = _table(ir, original, forms, list(forms), ())
     call = "verified(leaves, watch.reads())"
     head = [*results.imports(ir.structure), template.watch(), "", *straight.kernels(ir)]
-    return [*head, *step.lines, *table, *_class(ir, original, call), *template.class_tail(folds=False)]
+    return [*head, *step.lines, *table, *_class(ir, original, call), *_class_tail(original)]
 
 
 RECIPE = "# recipe:"
@@ -166,7 +185,7 @@ def _model_class(ir: GraphIR, original: Original, constants: straight.Function |
         call = f"nested(*{call})"
     forms = {ir.state[node.name]: _form(node) for node in dict.fromkeys([*state, *folded])}
     table = _table(ir, original, forms, [ir.state[node.name] for node in state], [ir.state[node.name] for node in folded])
-    return [*table, *_class(ir, original, call), *template.class_tail(bool(folded), chained=bool(original.after))]
+    return [*table, *_class(ir, original, call), *_class_tail(original, bool(folded))]
 
 
 def _unreadable_class(ir: GraphIR, original: Original) -> list[str]:
@@ -185,7 +204,7 @@ def _unreadable_class(ir: GraphIR, original: Original) -> list[str]:
             f"watch.recorded_as(_Recorded)(lambda *given: {function}(self, *given[:{count}]), leaves, watch.reads(), "
             "[i for i, t in enumerate(watch.reads()) if not isinstance(t, torch.nn.Parameter)])"
         )
-    return [*parts, *_table(ir, original, None, None, ()), *_class(ir, original, call), *template.class_tail(folds=False)]
+    return [*parts, *_table(ir, original, None, None, ()), *_class(ir, original, call), *_class_tail(original)]
 
 
 def _class(ir: GraphIR, original: Original, call: str) -> list[str]:
@@ -196,7 +215,11 @@ def _class(ir: GraphIR, original: Original, call: str) -> list[str]:
     if not original.part and not original.after:
         lines += [*constructor(original), "        self._built = _Watch.form(self)", ""]
     taken = ir.call if _is_nested(ir.call) else None
-    return [*lines, *template.forward(len(ir.call), taken, call, chained=bool(original.after), name=_held_as(original))]
+    return [*lines, *template.forward(len(ir.call), taken, call, original.place, _held_as(original))]
+
+
+def _class_tail(original: Original, folds: bool = False) -> list[str]:
+    return template.class_tail(folds, original.place)
 
 
 def _held_as(original: Original) -> str:

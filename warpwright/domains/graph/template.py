@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import ast
 import inspect
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from warpwright import timing
 from warpwright.tasks.sources import syntax_tree
+
+Place = Literal["only", "inner", "last"]
+"""Of a program among those of one model: "last" is the one that the others pass a call on to."""
 
 MARK = "# --- generated programs hold what follows\n"
 RULER = "# --- rewritten " + "-" * 100 + "\n"
@@ -72,10 +76,10 @@ def nest() -> str:
     return inspect.getsource(_nest).replace("  # type: ignore[no-untyped-def]", "") + "\n"
 
 
-def forward(count: int, taken: Any, call: str, chained: bool = False, name: str = "_watch") -> list[str]:
+def forward(count: int, taken: Any, call: str, place: Place = "only", name: str = "_watch") -> list[str]:
     """Return the method `forward`: `call` where it is the faster one's turn, with `leaves` and `watch` at hand.
 
-    `taken`: the arguments where they are nested, else None. `chained`: another program is the next in turn, and the last one says why none fits.
+    `taken`: the arguments where they are nested, else None. `place`: in the chain of a model's programs, whose last one says why none fits.
     `name`: under which the model holds its `watch`.
     """
     arranged = f"_arranged(Model.forward, args, kwargs, {count})"
@@ -91,16 +95,51 @@ def forward(count: int, taken: Any, call: str, chained: bool = False, name: str 
         *flat,
         f'        watch = _Watch.usual(self, "{name}", leaves)',
         "        if watch is None:",
-        *(["            if not _Watch.shaped(leaves, VERIFIED):", "                return super().forward(*args, **kwargs)"] if chained else []),
+        *(_PASSING_ON if place == "inner" else ()),
         "            watch = _Watch.of(self, VERIFIED)",
         "            misfit = watch.misfit(leaves)",
         "            if misfit is not None:",
-        *([] if chained else ["                watch.tell(*misfit)"]),
+        *_TELLING[place],
         "                return super().forward(*args, **kwargs)",
         f"        return {call}",
         "",
     ]
 
+
+_PASSING_ON = ("            if not _Watch.shaped(leaves, VERIFIED):", "                return super().forward(*args, **kwargs)")
+
+_TELLING: Mapping[Place, tuple[str, ...]] = {
+    "only": ("                watch.tell(*misfit)",),
+    "inner": (),
+    "last": (
+        "                misfit = self._misfit(leaves)  # of the program whose shapes these are, if there is one",
+        "                if misfit is not None:",
+        "                    watch.tell(*misfit)",
+    ),
+}
+
+_FITS: Mapping[Place, str] = {
+    "only": '''
+    def fits(self, leaves):
+        """Is this a call, in a mode, that optimized() was verified for?"""
+        return _Watch.of(self, VERIFIED).misfit(leaves) is None
+''',
+    "last": '''
+    def fits(self, leaves):
+        """Is this a call, in a mode, that one of the programs was verified for?"""
+        return self._misfit(leaves) is None
+
+    def _misfit(self, leaves):
+        return _Watch.of(self, VERIFIED).misfit(leaves)
+''',
+    "inner": '''
+    def _misfit(self, leaves):
+        """Return why no program was verified for this call; None where one was."""
+        own = _Watch.of(self, VERIFIED).misfit(leaves)
+        other = own and super()._misfit(leaves)
+        return own if other and _Watch.shaped(leaves, VERIFIED) else other
+''',
+}
 
 REFRESH = '''
     def refresh(self):
@@ -109,14 +148,9 @@ REFRESH = '''
 '''
 
 
-def class_tail(folds: bool, chained: bool = False) -> list[str]:
+def class_tail(folds: bool, place: Place = "only") -> list[str]:
     """Return the other methods of ModelNew."""
-    other = " or super().fits(leaves)" if chained else ""
-    text = f'''
-    def fits(self, leaves):
-        """Is this a call, in a mode, that optimized() was verified for?"""
-        return _Watch.of(self, VERIFIED).misfit(leaves) is None{other}
-'''
+    text = _FITS[place]
     text += '''
     def _apply(self, *args, **kwargs):
         self.__dict__.pop(VERIFIED.get("watch", "_watch"), None)  # which would keep the memory of tensors that move away

@@ -67,7 +67,7 @@ STOP_GRADIENT = StopGradient()
 def capture_step(reference: taskfile.Reference) -> GraphIR:
     """Return the IR of the forward of a task's training step; one that is `unreadable`, with the reason, when it cannot be captured."""
     model, (*inputs, _) = reference.make_meta_model(), reference.make_inputs(0, "meta")
-    trained: Sequence[str] = model._trained  # type: ignore[assignment]
+    trained: Sequence[str] = model._trained_paths  # type: ignore[assignment]
     wanted_inputs = reference.namespace._forms()[0]
     model.__dict__["forward"] = functools.partial(reference.namespace.Model.forward, model)
     try:

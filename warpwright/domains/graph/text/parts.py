@@ -22,7 +22,7 @@ from warpwright.base import Action, Candidate, Source
 from warpwright.domains.graph import template
 from warpwright.domains.graph.assembly import WHOLE, Assembly, Piece
 from warpwright.domains.graph.ir import GraphIR
-from warpwright.domains.graph.lower import Original, constructor, head, program_text
+from warpwright.domains.graph.lower import Original, constructor, entry, head, program_text, tail
 from warpwright.domains.graph.text.apart import apart
 
 NAMED = '''def _named(kind, name):
@@ -59,8 +59,10 @@ def lower(ir: Assembly, actions: Sequence[Action], original: Original) -> Candid
     body = "\n".join([template.watch(), "", NAMED, *(_piece(n, piece, original) for n, piece in enumerate(ir.pieces)), *_model(ir, original)])
     if alias != "F":
         body = re.sub(r"\bF\.", f"{alias}.", body)
-    tail = template.TAIL.replace(template.GUARDED, "").replace("@DEVICE", original.target)
-    source = Source("python", (("optimized.py", "\n".join([*parts, apart(original.text, "\n".join([*opening, body, tail]))])),))
+    trained = any(program.training is not None for program in ir.programs())
+    end = tail(trained).replace(template.GUARDED, "").replace("@DEVICE", original.target)
+    text = "\n".join([*parts, apart(original.text, "\n".join([*opening, body, end]))])
+    source = Source("python", (("optimized.py", text),), entry(trained))
     return Candidate(source, original.target, tuple(actions), proposer="graph", assumptions=ir.assumptions)
 
 
@@ -73,10 +75,8 @@ def _about(ir: Assembly) -> list[str]:
 
 def _piece(number: int, piece: Piece, original: Original) -> str:
     """Return the functions that make a piece's classes, one a program."""
-    whole = piece.paths == WHOLE
-    return "\n\n".join(
-        _function(_maker(number, turn), program, replace(original, part=not whole, after=turn)) for turn, program in enumerate(piece.programs)
-    )
+    placed = replace(original, part=piece.paths != WHOLE, several=len(piece.programs) > 1)
+    return "\n\n".join(_function(_maker(number, turn), program, replace(placed, after=turn)) for turn, program in enumerate(piece.programs))
 
 
 def _maker(number: int, turn: int) -> str:
