@@ -263,10 +263,8 @@ struct Sinks {
     const float* at;  // log2(e) times those of all rows, less a cap
     long long of_batch, of_head, of_row;
 
-    // What a row's sink adds to its sum of exp2(score - shift). Infinite where the sink is far above all scores: the row is 0 then.
-    __device__ __forceinline__ float weight(const Tile& tile, int row, const Sizes& of, float shift) const {
-        const long long place = tile.batch * of_batch + tile.head * of_head + row * of_row;
-        return row < of.nq ? power_of_two(at[place] - shift) : 0.0f;
+    __device__ __forceinline__ float of(const Tile& tile, int row, const Sizes& sizes) const {
+        return row < sizes.nq ? at[tile.batch * of_batch + tile.head * of_head + row * of_row] : 0.0f;
     }
 };
 
@@ -303,6 +301,7 @@ __device__ __forceinline__ void consume(u32 q, u32 q_full, u32 q_empty, Ring key
         const int whole = seen_by(tile.row + 64 * group, of) / BN;  // tiles of keys that all rows of this warpgroup see whole
         float s[SCORES], y[SUMS], top[2] = {NEVER, NEVER}, sum[2] = {0.0f, 0.0f}, decay[2];
         u32 w[SCORES / 2];
+        const float sink[2] = {SINKS ? sinks.of(tile, row, of) : 0.0f, SINKS ? sinks.of(tile, row + 8, of) : 0.0f};
 #pragma unroll
         for (int i = 0; i < SUMS; ++i) y[i] = 0.0f;
 
@@ -360,7 +359,7 @@ __device__ __forceinline__ void consume(u32 q, u32 q_full, u32 q_empty, Ring key
         for (int half = 0; half < 2; ++half) {
             float total = sum[half] + __shfl_xor_sync(0xFFFFFFFFu, sum[half], 1);
             total += __shfl_xor_sync(0xFFFFFFFFu, total, 2);
-            if (SINKS) total += sinks.weight(tile, row + 8 * half, of, __fmul_rn(top[half], scale));
+            if (SINKS) total += power_of_two(sink[half] - __fmul_rn(top[half], scale));  // infinite if far above all scores: the row is 0 then
             factor[half] = 1.0f / total;
         }
         wait_products<0>();
