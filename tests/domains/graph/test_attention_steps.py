@@ -132,10 +132,11 @@ for (name, a), b in zip(model.named_parameters(), new.parameters()):
 
 @INTERPRETER
 @pytest.mark.slow
-def test_a_whole_step_by_the_interpreter(tmp_path: Path) -> None:
-    space = space_of(tmp_path, BODIES["minGPT"])
+@pytest.mark.parametrize(("name", "action"), [("minGPT", ACTION), ("sinks that learn, and a cap", KEPT)])
+def test_a_whole_step_by_the_interpreter(name: str, action: str, tmp_path: Path) -> None:
+    space = space_of(tmp_path, BODIES[name])
     path = tmp_path / "optimized.py"
-    path.write_text(space.candidate([Action.parse(ACTION)]).source.text)
+    path.write_text(space.candidate([Action.parse(action)]).source.text)
     environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     subprocess.run([sys.executable, "-W", "ignore", "-c", WHOLE, str(path)], env=environment, check=True, timeout=250)
 
