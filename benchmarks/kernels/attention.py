@@ -27,7 +27,7 @@ from warpwright.domains.graph.techniques.kernels.attention.blocks import WIDEST,
 
 Way = tuple[int, int, int, int, bool]
 """Rows and keys of a block, warps, stages, and whether k and v are cut into halves by a kernel before."""
-_COMPILED = ("minGPT", "1024 x 64", "ViT", "windows", "ReLU", "512 x 64", "2048 x 512", "x 1024", "4096 x 512")
+_COMPILED = ("minGPT", "cap", "sinks", "sigmoid", "1024 x 64", "ViT", "windows", "ReLU", "512 x 64", "2048 x 512", "x 1024", "4096 x 512")
 """Parts of the names of the cases that torch.compile is beside: it takes ten seconds each."""
 _LONG = 6e9
 """Bytes of scores beyond which the calls are not written out."""
@@ -54,6 +54,10 @@ class Case:
     products: int = 3
     uniform: bool = False
     """Inputs between 0 and 1, whose sums have terms of one sign."""
+    cap: float = 0.0
+    """Above 0: scores are cap tanh(score / cap), and drawn eight times as large, so that it matters."""
+    sinks: bool = False
+    """Of each head one score more, of no value."""
 
     @property
     def rows(self) -> int:
@@ -77,6 +81,7 @@ class Case:
         return Case(
             2, 2, n, min(self.d, 32 if self.d <= WIDEST else 260), torch.float16 if self.kind == torch.bfloat16 else self.kind, min(self.nq, 3), kv,
             self.causal, min(self.window, 20), self.mask, self.bias, self.slopes, self.form, self.products, self.uniform,
+            self.cap, self.sinks,
         )  # fmt: skip
 
 
@@ -110,6 +115,16 @@ CASES: dict[str, Case] = {
     "bf16 2048 x 1024": Case(2, 16, 2048, 1024, B),
     "bf16 2048 x 512, padding": Case(8, 8, 2048, 512, B, mask="padding"),
     "bf16 decode, 512": Case(32, 16, 8192, 512, B, nq=1, kv=2),
+    "float32 1024 x 64, causal, cap": Case(16, 16, 1024, 64, causal=True, cap=50.0),
+    "float32 2048 x 128, cap": Case(8, 16, 2048, 128, cap=30.0),
+    "float32 1024 x 64, causal, sinks": Case(16, 16, 1024, 64, causal=True, sinks=True),
+    "float32 1024 x 64, sigmoid": Case(8, 16, 1024, 64, form="sigmoid"),
+    "bf16 Gemma 2: 4096 x 256, window 2048, cap": Case(1, 16, 4096, 256, B, kv=8, causal=True, window=2048, cap=50.0),
+    "bf16 Gemma 2: 4096 x 256, causal, cap": Case(1, 16, 4096, 256, B, kv=8, causal=True, cap=50.0),
+    "bf16 GPT-OSS: 4096 x 64, window 128, sinks": Case(1, 64, 4096, 64, B, kv=8, causal=True, window=128, sinks=True),
+    "bf16 GPT-OSS: 4096 x 64, causal, sinks": Case(1, 64, 4096, 64, B, kv=8, causal=True, sinks=True),
+    "bf16 GPT-OSS: decode, sinks": Case(32, 64, 8192, 64, B, nq=1, kv=8, sinks=True),
+    "bf16 2048 x 64, sigmoid": Case(8, 16, 2048, 64, B, form="sigmoid"),
 }
 
 _HALVES: dict[int, tuple[Way, ...]] = {
@@ -158,7 +173,11 @@ class Called:
         sizes = ((case.b, case.rows, case.h, case.d), *[(case.b, case.n, kv, case.d)] * 2)
         self.q, self.k, self.v = (make(size, device=device, generator=draw).to(case.kind).transpose(1, 2) for size in sizes)
         self.scale = case.d**-0.5
-        self.mask = self.bias = self.slopes = None
+        self.mask = self.bias = self.slopes = self.sinks = None
+        if case.cap:
+            self.q = self.q * 8
+        if case.sinks:
+            self.sinks = torch.randn(1, case.h, 1, 1, device=device, generator=draw).to(case.kind)
         if case.mask == "causal":
             self.mask = torch.ones(case.n, case.n, dtype=torch.bool, device=device).tril()[None, None]
         if case.mask == "padding":
@@ -181,7 +200,7 @@ class Called:
         function = self.template.flash_wide if case.d > WIDEST else self.template.flash_attention
         return function(  # type: ignore[no-any-return]
             self.q, self.k, self.v, self.scale, case.causal, 0, case.window, self.mask, False, None, self.bias, tiles, case.form, "nan",
-            case.products, True, shape, self.slopes,
+            case.products, True, shape, case.cap, self.sinks, self.slopes,
         )  # fmt: skip
 
     def added(self, kind: torch.dtype) -> torch.Tensor | None:
@@ -211,12 +230,16 @@ class Called:
         if k.shape[1] != q.shape[1]:
             k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], 1) for x in (k, v))
         scores = q @ k.mT * self.scale
+        scores = torch.tanh(scores / self.case.cap) * self.case.cap if self.case.cap else scores
         if added is not None:
             scores = scores.masked_fill(~added, -math.inf) if added.dtype == torch.bool else scores + added
         if self.case.causal and not (self.case.window or self.case.slopes):
             scores = scores.masked_fill(torch.ones_like(scores[0, 0], dtype=torch.bool).triu(1), -math.inf)
-        weights = scores.relu() if self.case.form == "relu" else scores.softmax(-1)
-        return weights @ v
+        if self.sinks is not None:  # as GPT-OSS has it
+            sinks = self.sinks[:, : scores.shape[1]].to(scores.dtype)
+            scores = torch.cat((scores, sinks.expand(scores.shape[0], -1, scores.shape[2], 1)), -1)
+        weights = {"softmax": lambda x: x.softmax(-1), "relu": torch.relu, "sigmoid": torch.sigmoid}[self.case.form](scores)
+        return weights[..., : k.shape[2]] @ v
 
     def first(self, kind: torch.dtype) -> torch.Tensor:
         """Return the first head of the first batch, written out in this precision."""
@@ -234,7 +257,7 @@ class Called:
             torch._dynamo.reset()  # else what all cases share is compiled eight times, and not again
             compiled = cast(Any, torch.compile)(self.written_out, dynamic=False)
             calls["compile"] = lambda: compiled(self.q, self.k, self.v, added)
-        if case.form == "softmax":
+        if case.form == "softmax" and not case.cap and not case.sinks:  # the library has no such call
             calls["sdpa"] = lambda: self.library(added=added)
             calls["efficient"] = lambda: self.library(SDPBackend.EFFICIENT_ATTENTION, added=added)
             if case.kind != torch.float32:

@@ -35,6 +35,9 @@ CASES: dict[str, Case] = {
     "bf16 512 x 64, padding": Case(32, 12, 512, 64, B, mask="padding"),
     "bf16 8192 x 128, window 1024": Case(1, 16, 8192, 128, B, causal=True, window=1024),
     "bf16 1024 x 256, causal": Case(8, 16, 1024, 256, B, causal=True),
+    "float32 1024 x 64, causal, cap and sinks": Case(16, 16, 1024, 64, causal=True, cap=50.0, sinks=True),
+    "bf16 4096 x 128, causal, cap": Case(2, 16, 4096, 128, B, causal=True, cap=50.0),
+    "bf16 4096 x 64, causal, sinks": Case(1, 64, 4096, 64, B, kv=8, causal=True, sinks=True),
 }
 _COMPILED = ("1024 x 64, causal", "float32 2048 x 128", "bf16 2048 x 64", "bf16 512 x 64")
 _WAYS: dict[tuple[bool, int], tuple[Way, ...]] = {
@@ -79,10 +82,11 @@ class Step(Called):
         case, shape = self.case, tuple(way or backward_shape(self.case.d, self.case.kind != torch.float32))
         given = (case.causal, 0, case.window, self.mask, False, None, self.bias)
         y, ends = self.template.flash_forward(
-            self.q, self.k, self.v, self.scale, *given, None, "softmax", "nan", case.products, False, tuple(chosen(replace(case, kv=case.h)))
+            self.q, self.k, self.v, self.scale, *given, None, "softmax", "nan", case.products, False, tuple(chosen(replace(case, kv=case.h))),
+            case.cap, self.sinks,
         )
         return Gradients(
-            self.template.flash_backward(self.dy, self.q, self.k, self.v, y, ends, self.scale, *given, "nan", case.products, shape)
+            self.template.flash_backward(self.dy, self.q, self.k, self.v, y, ends, self.scale, *given, "nan", case.products, shape, case.cap)
         )
 
     def by_autograd(self, call: Callable[..., torch.Tensor], *more: Any) -> Gradients:
@@ -109,6 +113,8 @@ class Step(Called):
             library |= {"flash": (SDPBackend.FLASH_ATTENTION,), "cudnn": (SDPBackend.CUDNN_ATTENTION,)}  # type: ignore[dict-item]
         calls: dict[str, Callable[[], Any]] = {"eager": lambda: self.by_autograd(self.written_out, added)}
         calls["compile"] = lambda: self.by_autograd(compiled, added)
+        if self.case.cap or self.case.sinks:  # the library has no such call
+            return calls
         for name, backends in library.items():
             calls[name] = partial(self.by_autograd, lambda q, k, v, backends: self.library(*backends, q=q, k=k, v=v, added=added), backends)
         return calls

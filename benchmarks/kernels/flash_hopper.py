@@ -3,7 +3,7 @@
     timeout -k 2 75 python -m benchmarks.kernels.flash_hopper --out OUT [--cases causal] [--ways all] [--seconds 60] [--watchdog] [--dry]
 
 Each case is checked on one head of its first batch against float64, beside the error of torch's calls written out, and as a whole beside the
-library's result; then it is timed, by CUDA events, medians of batches of calls back to back, warm caches, a batch of each program in turn. `--ways
+library's result, or what is written out where the library has no such call; then it is timed, by CUDA events, medians of batches of calls back to back, warm caches, a batch of each program in turn. `--ways
 all` times several shapes of a tile. `--watchdog`: a barrier that never comes ends the kernel (first runs). `--dry` compiles the kernels, needs no
 GPU, and calls nothing. Cases are those of FlashAttention 3's figures (arXiv 2407.08608: 16,384 rows in all, 2,048 numbers a row), and some that are
 no multiple of a tile.
@@ -52,12 +52,17 @@ CASES: dict[str, Case] = _paper() | {
     "heads of 96, causal, 1500": Case(8, 16, 1500, 96, B, causal=True),
     "heads of 192, 2000": Case(4, 8, 2000, 192, B),
     "200 rows, 5000 keys": Case(8, 16, 5000, 128, B, nq=200),
+    "4096 x 128, causal, 4 x 16, cap": Case(4, 16, 4096, 128, B, causal=True, cap=30.0),
+    "2048 x 64, 8 x 16, cap": Case(8, 16, 2048, 64, B, cap=50.0),
+    "Gemma 2: 4096 x 256, causal, cap": Case(1, 16, 4096, 256, B, kv=8, causal=True, cap=50.0),
+    "GPT-OSS: 4096 x 64, causal, sinks": Case(1, 64, 4096, 64, B, kv=8, causal=True, sinks=True),
 }
 
 
 def chosen(case: Case, multiprocessors: int = 132) -> Shape:
     """Return the shape that the kernel takes on an H100 or H200."""
-    return flash_hopper.shape_for(case.d, case.causal, case.kind == H, case.rows, case.n, 0, case.b * case.h, multiprocessors)
+    shape = flash_hopper.shape_for(case.d, case.causal, case.kind == H, case.rows, case.n, 0, case.b * case.h, multiprocessors)
+    return shape._replace(capped=case.cap > 0, sinks=case.sinks)
 
 
 def key_of(shape: Shape) -> str:
@@ -76,6 +81,7 @@ def ways(case: Case, which: str) -> list[Shape]:
     if case.d <= 64:
         three, two = flash_hopper.shapes(case.d, case.causal, case.kind == H)
         more = [three, two, three._replace(keys=96), two._replace(keys=192), three._replace(stages=3)]
+        more = [shape._replace(capped=first.capped, sinks=first.sinks) for shape in more]
     elif case.d <= 128:
         more = [first._replace(keys=128 if first.keys == 176 else 176), first._replace(keys=160), first._replace(keys=80, consumers=3)]
     else:
@@ -88,7 +94,7 @@ class OnHopper(Called):
 
     def by(self, shape: Shape) -> torch.Tensor:
         """Call the template."""
-        return flash_hopper.attention(self.q, self.k, self.v, self.scale, self.case.causal, turned=True, shape=shape)
+        return flash_hopper.attention(self.q, self.k, self.v, self.scale, self.case.causal, turned=True, cap=self.case.cap, sinks=self.sinks, shape=shape)
 
 
 def main() -> None:
@@ -130,13 +136,16 @@ def _rows(name: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     for name_of, call in (programs := own_ways | _others(called)).items():
         timed(row, name_of, call, exact, True)
     in_turns(row, {name_of: call for name_of, call in programs.items() if name_of not in row["failed"]})
-    library = called.library()
+    library = called.baselines()["eager"]() if called.case.cap or called.case.sinks else called.library()
     furthest = max((float((call() - library).abs().max()) for name_of, call in own_ways.items() if name_of not in row["failed"]), default=0.0)
     yield from said(row, case.flops, own, {"chosen": next(iter(own_ways)), "furthest from the library's": furthest})
 
 
 def _others(called: OnHopper) -> dict[str, Callable[[], torch.Tensor]]:
     backends = {"flash": SDPBackend.FLASH_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION}
+    if called.case.cap or called.case.sinks:  # the library has no such call
+        others = called.baselines()
+        return {name: others[name] for name in ("eager", "compile")}
     return {"sdpa": called.library, **{name: partial(called.library, one) for name, one in backends.items()}}
 
 

@@ -37,6 +37,9 @@ class Case(NamedTuple):
     """Heads that a causal attention walks over at once, if not those that flash_hopper.py chooses."""
     turned: bool = True
     layout: str = "rows"
+    cap: float = 0.0
+    sinks: str = ""
+    """one: a number a head; every: of each row one."""
 
 
 FULL, CAUSAL, BF16, F16 = False, True, False, True
@@ -57,6 +60,10 @@ CASES = {
     "three slots, two tiles of keys": Case(Shape(64, 64, 2, 3, half=True), 64, 130, 128, heads=6, keys=3, blocks=4),
     "one slot, causal, zeros beside the head": Case(SMALL._replace(stages=1, half=True), 104, 130, 257, offset=3, walked=3),
     "no turns, causal, offset past all keys": Case(SMALL._replace(turns=False, half=True), 128, 130, 150, offset=1 << 40),
+    "d=64, a cap": Case(shapes(64, FULL, BF16)[0], 64, cap=50.0, blocks=1),
+    "d=128, causal, a low cap, float16, sinks": Case(shapes(128, CAUSAL, F16)[0], 128, offset=133, cap=1.5, sinks="one"),
+    "d=80, sinks of each row": Case(shapes(80, FULL, BF16)[1], 80, 197, 197, heads=6, keys=2, layout="packed", sinks="every"),
+    "d=200, causal, the largest cap, sinks": Case(shapes(200, CAUSAL, F16)[0], 200, 70, 190, offset=120, batch=1, cap=1000.0, sinks="one"),
 }
 
 
@@ -85,6 +92,13 @@ def drawn(case: Case) -> list[torch.Tensor]:
     return [torch.randn(case.batch, heads, rows, case.d).to(kind) for heads, rows in sizes]
 
 
+def sinks_of(case: Case) -> torch.Tensor | None:
+    """Return sinks from far below the scores to far above them."""
+    sizes = {"": None, "one": (1, case.heads, 1, 1), "every": (case.batch, case.heads, case.nq, 1)}[case.sinks]
+    draw = torch.Generator().manual_seed(5)
+    return None if sizes is None else (torch.randn(sizes, generator=draw) * 8).to(torch.float16 if case.shape.half else torch.bfloat16)
+
+
 def attention(case: Case, given: list[torch.Tensor], seed: int) -> torch.Tensor:
     """Return what the kernel makes, with what happens first drawn by the seed; nothing around the result is written."""
     kept: list[torch.Tensor] = []
@@ -101,7 +115,7 @@ def attention(case: Case, given: list[torch.Tensor], seed: int) -> torch.Tensor:
         patch.setattr(torch.Tensor, "new_empty", new_empty)
         q, k, v = (among_nans(x, case.layout) for x in given)
         assert all(flash_hopper.fetched(x) is x for x in (q, k, v)), "read where they lie"
-        y = flash_hopper.attention(q, k, v, case.d**-0.5, case.shape.causal, case.offset, case.turned, case.shape)
+        y = flash_hopper.attention(q, k, v, case.d**-0.5, case.shape.causal, case.offset, case.turned, case.cap, sinks_of(case), case.shape)
     assert (kept[0][:CANARY] == 7).all() and (kept[0][-CANARY:] == 7).all(), "memory around the result was written"
     assert (y.transpose(1, 2) if case.turned else y).is_contiguous()
     return y
@@ -112,12 +126,17 @@ def reference(case: Case, given: list[torch.Tensor]) -> tuple[torch.Tensor, torc
     q, k, v = (x.double() for x in given)
     k, v = (x.repeat_interleave(case.heads // case.keys, 1) for x in (k, v))
     scores = q @ k.transpose(-1, -2) * case.d**-0.5
+    scores = torch.tanh(scores / case.cap) * case.cap if case.cap else scores
     if case.shape.causal:
         scores = scores.masked_fill(~torch.ones(case.nq, case.nk, dtype=torch.bool).tril(min(case.offset, case.nk)), -math.inf)
-    weights = scores.softmax(-1)
+    sinks = sinks_of(case)
+    if sinks is not None:
+        scores = torch.cat((scores, sinks.double().expand(*scores.shape[:-1], 1)), -1)
+    weights = scores.softmax(-1)[..., : case.nk]
     exact, size = weights @ v, weights @ v.abs()
     rounding, smallest = (2.0**-11, 2.0**-25) if case.shape.half else (2.0**-8, 0.0)  # of one number; half of what float16's subnormals differ by
-    in_float32 = 2.0**-22 * scores[scores.abs() < math.inf].abs().max().item() + 1e-6  # an exponent's error is its weight's, relatively
+    # an exponent's error is its weight's, relatively
+    in_float32 = 2.0**-22 * scores[scores.abs() < math.inf].abs().max().item() + 2.0**-21 * case.cap + 1e-6
     return exact, rounding * (size + exact.abs()) * 1.01 + 4 * in_float32 * size + smallest * (1 + v.abs().sum(-2, keepdim=True))
 
 
@@ -137,9 +156,10 @@ def test_is_attention_whatever_happens_first(name: str) -> None:
         check(CASES[name], given, seed)
 
 
+@pytest.mark.parametrize("cap", [0.0, 30.0])
 @pytest.mark.parametrize("kind", ["huge", "rising", "not finite"])
-def test_awkward_values(kind: str) -> None:
-    case = Case(shapes(128, CAUSAL, F16)[0], 128, 140, 300, offset=160, batch=1)
+def test_awkward_values(kind: str, cap: float) -> None:
+    case = Case(shapes(128, CAUSAL, F16)[0], 128, 140, 300, offset=160, batch=1, cap=cap)
     given = drawn(case)
     q, k = given[:2]
     if kind == "huge":
@@ -168,6 +188,8 @@ MUTANTS = {
     "no fence": (r"begin_products\(\);\s*multiply_values", "multiply_values", "without a fence"),
     "panels lie elsewhere": (r"descriptor_of_terms\(values_at, PANEL\)", "descriptor_of_terms(values_at, PANEL + 1024)", f"outside|{WRONG}"),
     "slices of terms lie elsewhere": (r"b \+ 2 \* i\b", "b + 4 * i", "begins inside"),
+    "a cap of hidden keys": (r"if \(CAPPED\) bent\(s, bend\);\s*(if \(n >= whole\).*?;)", r"\1 if (CAPPED) bent(s, bend);", WRONG),
+    "another head's sink": (r"tile\.head \* of_head", "0", WRONG),
     "one key too many": (r">= left\[", "> left[", WRONG),
     "one key too few": (r"of\.offset \+ 1\)", "of.offset)", WRONG),
     "fewer bytes than come": (r"barrier_expect\(q_full, Q_BYTES\)", "barrier_expect(q_full, Q_BYTES - 128)", "128 bytes more"),
@@ -187,7 +209,7 @@ def test_faults_show(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     mutated, count = re.subn(pattern, put, flash_hopper.text("flash_hopper.cu"))
     assert count
     monkeypatch.setattr(flash_hopper, "text", lambda name: mutated)
-    case = Case(SMALL, 128, 200, 200, blocks=2, batch=1)
+    case = Case(SMALL, 128, 200, 200, blocks=2, batch=1, cap=2.0, sinks="one")
     given = drawn(case)
     with pytest.raises((AssertionError, hopper_cpu.Failed)) as caught:
         for seed in range(4):

@@ -1,4 +1,5 @@
-// Attention on Hopper's tensor cores in 16 bits: y[i] = sum over j of softmax over j (scale q[i] k[j]) v[j], causal or not.
+// Attention on Hopper's tensor cores in 16 bits: y[i] = sum over j of softmax over j (scale q[i] k[j]) v[j], causal or not. Scores may be capped,
+// c tanh(scale q[i] k[j] / c), and a row may have a sink: exp(sink[i]) more in what its softmax divides by.
 //
 // Ladder
 //   1. domains/graph/kernels/flash_attention.py, in Triton: 0.61 to 0.86 of cuDNN's kernel on an H200.
@@ -9,7 +10,7 @@
 //
 // Parameters (macros): D = 64 | 128 | 192 | 256 numbers a head, of which USED, a multiple of 16, are multiplied (what a head has fewer is loaded as
 //   zeros); BN keys a tile, a multiple of 16;
-//   CONSUMERS = 2 | 3; STAGES tiles of keys, and of values, in flight; CAUSAL; TURNS; HALF: float16, else bfloat16; PRODUCER_REGISTERS,
+//   CONSUMERS = 2 | 3; STAGES tiles of keys, and of values, in flight; CAUSAL; TURNS; CAPPED; SINKS; HALF: float16, else bfloat16; PRODUCER_REGISTERS,
 //   CONSUMER_REGISTERS: what setmaxnreg leaves and gives; WATCHDOG as in hopper.h.
 // Shared memory: (64 CONSUMERS + 2 STAGES BN) D 2 bytes, at most 227 KB, and 1,024 to align it.
 // `scores` and `values` of the products are written for these sizes by flash_hopper.py.
@@ -29,6 +30,9 @@
 //   Timed in turns with the others: 371 to 530, 494 to 669, 552 to 746; 1.10 times the fastest other in the mean, 1.03 to 1.29 in 29 of 34, 0.92 and
 //   0.955 in two (512 causal rows with heads of 64; 197 rows), where a tile's loads, last scaling and stores run beside nothing.
 //   With WATCHDOG it takes 0.9 to 3.5 times as long.
+//   CAPPED, predicted: two more calls of the special unit for each exponential (16 a clock and multiprocessor), of which a tile's products hide some:
+//   0.6 to 0.75 of the rate without. tanh.approx would be one, at 2^-11 of a score, which float32 scores of a program do not forgive. Not measured.
+//   SINKS, predicted: no difference that can be measured.
 
 #include "hopper.h"
 
@@ -109,6 +113,23 @@ __device__ __forceinline__ float power_of_two(float x) {
     y = exp2f(x);
 #endif
     return y;
+}
+
+__device__ __forceinline__ float inverse(float x) {
+    float y;
+#ifdef __CUDA_ARCH__
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+#else
+    y = 1.0f / x;
+#endif
+    return y;
+}
+
+// c tanh(scale s / c) is c - 2 c / (exp2(bend s) + 1) with bend = 2 scale log2(e) / c. A softmax sees no constant: what is kept is -1 / (..), from -1 to
+// 0, and the exponentials' scale is 2 c log2(e). Its error is 2^-23 or so, 2^-22 c of a score.
+__device__ __forceinline__ void bent(float (&s)[SCORES], float bend) {
+#pragma unroll
+    for (int i = 0; i < SCORES; ++i) s[i] = -inverse(power_of_two(s[i] * bend) + 1.0f);
 }
 
 __device__ __forceinline__ void hide(float (&s)[SCORES], int row, int first_column, const Sizes& of) {  // what the thread's rows do not see
@@ -236,6 +257,17 @@ __device__ __forceinline__ void store(const float (&y)[SUMS], const float (&fact
     }
 }
 
+// ---- sinks ----------------------------------------------------------------------------------------------------------------------------------------
+
+struct Sinks {
+    const float* at;  // log2(e) times those of all rows, less a cap
+    long long of_batch, of_head, of_row;
+
+    __device__ __forceinline__ float of(const Tile& tile, int row, const Sizes& sizes) const {
+        return row < sizes.nq ? at[tile.batch * of_batch + tile.head * of_head + row * of_row] : 0.0f;
+    }
+};
+
 // ---- the kernel -----------------------------------------------------------------------------------------------------------------------------------
 
 __device__ __forceinline__ void produce(const TensorMap& q_map, const TensorMap& k_map, const TensorMap& v_map, u32 q, u32 q_full, u32 q_empty, Ring keys,
@@ -257,7 +289,8 @@ __device__ __forceinline__ void produce(const TensorMap& q_map, const TensorMap&
     }
 }
 
-__device__ __forceinline__ void consume(u32 q, u32 q_full, u32 q_empty, Ring keys, Ring vals, const Sizes& of, const Out& out, float scale, int group) {
+__device__ __forceinline__ void consume(u32 q, u32 q_full, u32 q_empty, Ring keys, Ring vals, const Sizes& of, const Out& out, const Sinks& sinks,
+                                        float scale, float bend, int group) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
     const u32 mine = q + group * 64 * 128;
     u32 parity = 0;
@@ -268,6 +301,7 @@ __device__ __forceinline__ void consume(u32 q, u32 q_full, u32 q_empty, Ring key
         const int whole = seen_by(tile.row + 64 * group, of) / BN;  // tiles of keys that all rows of this warpgroup see whole
         float s[SCORES], y[SUMS], top[2] = {NEVER, NEVER}, sum[2] = {0.0f, 0.0f}, decay[2];
         u32 w[SCORES / 2];
+        const float sink[2] = {SINKS ? sinks.of(tile, row, of) : 0.0f, SINKS ? sinks.of(tile, row + 8, of) : 0.0f};
 #pragma unroll
         for (int i = 0; i < SUMS; ++i) y[i] = 0.0f;
 
@@ -282,6 +316,7 @@ __device__ __forceinline__ void consume(u32 q, u32 q_full, u32 q_empty, Ring key
         settle(s);
         keys.release_slot(lane);
         if (n == 0) release(q_empty, lane);
+        if (CAPPED) bent(s, bend);
         if (n >= whole) hide(s, row, n * BN + lane % 4 * 2, of);
         soften(s, top, sum, decay, scale);
 
@@ -309,6 +344,7 @@ __device__ __forceinline__ void consume(u32 q, u32 q_full, u32 q_empty, Ring key
             settle(s);
             keys.release_slot(lane);
             if (n == 0) release(q_empty, lane);
+            if (CAPPED) bent(s, bend);
             if (n >= whole) hide(s, row, n * BN + lane % 4 * 2, of);
             soften(s, top, sum, decay, scale);
         }
@@ -323,6 +359,7 @@ __device__ __forceinline__ void consume(u32 q, u32 q_full, u32 q_empty, Ring key
         for (int half = 0; half < 2; ++half) {
             float total = sum[half] + __shfl_xor_sync(0xFFFFFFFFu, sum[half], 1);
             total += __shfl_xor_sync(0xFFFFFFFFu, total, 2);
+            if (SINKS) total += power_of_two(sink[half] - __fmul_rn(top[half], scale));  // infinite if far above all scores: the row is 0 then
             factor[half] = 1.0f / total;
         }
         wait_products<0>();
@@ -335,7 +372,8 @@ __device__ __forceinline__ void consume(u32 q, u32 q_full, u32 q_empty, Ring key
 
 extern "C" __global__ void __launch_bounds__(128 * (1 + CONSUMERS), 1)
     flash_hopper(const __grid_constant__ TensorMap q_map, const __grid_constant__ TensorMap k_map, const __grid_constant__ TensorMap v_map, char* y,
-                 long long y_batch, long long y_head, long long y_row, float scale, int heads, int group, int nq, int nk, int offset, int blocks, int tiles,
+                 long long y_batch, long long y_head, long long y_row, const float* sinks, long long s_batch, long long s_head, long long s_row,
+                 float scale, float bend, int heads, int group, int nq, int nk, int offset, int blocks, int tiles,
                  int together, int d) {
     extern __shared__ __align__(1024) char storage[];
     __shared__ __align__(8) u64 barriers[2 + 4 * STAGES];
@@ -367,6 +405,7 @@ extern "C" __global__ void __launch_bounds__(128 * (1 + CONSUMERS), 1)
         __syncwarp();
     } else {
         more_registers<CONSUMER_REGISTERS>();
-        consume(q, q_full, q_empty, keys, vals, of, {y, y_batch, y_head, y_row}, scale, __shfl_sync(0xFFFFFFFFu, (int)threadIdx.x / 128, 0) - 1);
+        consume(q, q_full, q_empty, keys, vals, of, {y, y_batch, y_head, y_row}, {sinks, s_batch, s_head, s_row}, scale, bend,
+                __shfl_sync(0xFFFFFFFFu, (int)threadIdx.x / 128, 0) - 1);
     }
 }

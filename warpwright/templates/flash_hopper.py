@@ -16,6 +16,8 @@ from warpwright.templates.sources import text
 
 WIDEST = 256
 """Numbers a head."""
+MOST_CAP = 1000.0
+"""Of scores: the kernel's tanh is off by 2^-22, which of a score of that size is 2^-12, as much as float16 rounds a weight by."""
 L2 = 32 << 20
 """Bytes of keys and values that blocks of a causal attention walk over at once: of the 50 MB that an H100's or H200's L2 holds."""
 
@@ -30,6 +32,8 @@ class Shape(NamedTuple):
     causal: bool = False
     half: bool = False
     turns: bool = True
+    capped: bool = False
+    sinks: bool = False
     used: int = 0
     """Numbers of a head that are multiplied, a multiple of 16; 0: `d`."""
     watchdog: bool = False
@@ -49,7 +53,8 @@ class Shape(NamedTuple):
         left, given = (24, 240) if self.consumers == 2 else (32, 160)
         values = {
             "D": self.d, "USED": self.used or self.d, "BN": self.keys, "CONSUMERS": self.consumers, "STAGES": self.stages,
-            "CAUSAL": int(self.causal), "TURNS": int(self.turns), "HALF": int(self.half), "PRODUCER_REGISTERS": left, "CONSUMER_REGISTERS": given,
+            "CAUSAL": int(self.causal), "TURNS": int(self.turns), "HALF": int(self.half), "CAPPED": int(self.capped),
+            "SINKS": int(self.sinks), "PRODUCER_REGISTERS": left, "CONSUMER_REGISTERS": given,
         }  # fmt: skip
         return [*(f"{name}={value}" for name, value in values.items()), *(["WATCHDOG=1"] if self.watchdog else [])]
 
@@ -159,7 +164,7 @@ def kernel_of(device: int, shape: Shape) -> driver.Kernel:
     """Return the kernel, built and loaded once."""
     with torch.cuda.device(device):
         code = driver.machine_code(shape.source(), "90a", shape.defines())
-        return driver.Kernel(code, "flash_hopper", ("128s", "128s", "128s", *"Pqqqfiiiiiiiii"), 128 * (1 + shape.consumers), shape.shared)
+        return driver.Kernel(code, "flash_hopper", ("128s", "128s", "128s", *"PqqqPqqqffiiiiiiiii"), 128 * (1 + shape.consumers), shape.shared)
 
 
 @functools.cache
@@ -196,23 +201,33 @@ def _map(x: torch.Tensor, rows: int) -> bytes:
     return driver.tensor_map(x.data_ptr(), (d, n, h, b), tuple(strides), (64, rows, 1, 1), 2)
 
 
+def _lowered(sinks: torch.Tensor, cap: float) -> torch.Tensor:
+    """Return sinks as the kernel has them: in powers of two, and beside capped scores, which it has less the cap."""
+    return (sinks.float() - cap) * math.log2(math.e)
+
+
 @driver.on_its_device
 def attention(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, causal: bool = False, offset: int = 0, turned: bool = False,
-    shape: Shape | None = None,
+    cap: float = 0.0, sinks: torch.Tensor | None = None, shape: Shape | None = None,
 ) -> torch.Tensor:  # fmt: skip
     """Return softmax(scale q k^T) v [b, h, nq, d] of q [b, h, nq, d], k and v [b, kv heads, nk, d], as `takes` has them.
 
-    Row i sees keys up to i + offset where `causal`. `scale` is above 0. `turned`: the result lies as [b, nq, h, d]. `shape`: what `shape_for` chooses
-    if None. Raises UsageError for other tensors.
+    Row i sees keys up to i + offset where `causal`. `scale` is above 0. `turned`: the result lies as [b, nq, h, d]. `cap`, up to MOST_CAP: above 0,
+    scores are cap tanh(scale q k / cap). `sinks` [b, h, nq, 1], or what broadcasts to that: of each row one score more, of no value. `shape`: what
+    `shape_for` chooses if None. Raises UsageError for other tensors.
     """
-    if not takes(q, k, v, causal, offset) or not scale > 0:
-        said = f"saw {[tuple(x.shape) for x in (q, k, v)]} of {q.dtype} on {q.device}, scale {scale}, offset {offset}"
-        raise UsageError(f"expected heads of one size up to {WIDEST}, a multiple of 8, in 16 bits on a Hopper GPU, scale > 0, offset >= 0; {said}")
+    if not takes(q, k, v, causal, offset) or not scale > 0 or not 0 <= cap <= MOST_CAP:
+        said = f"saw {[tuple(x.shape) for x in (q, k, v)]} of {q.dtype} on {q.device}, scale {scale}, offset {offset}, cap {cap}"
+        expected = f"expected heads of one size up to {WIDEST}, a multiple of 8, in 16 bits on a Hopper GPU, scale > 0, offset >= 0"
+        raise UsageError(f"{expected}, a cap up to {MOST_CAP}; {said}")
     q, k, v = (fetched(x) for x in (q, k, v))
     (b, h, nq, d), kv, nk, device = q.shape, k.shape[1], k.shape[2], q.device.index
     offset, multiprocessors = min(offset, nk), _device(device)[1]
     shape = shape or shape_for(d, causal, q.dtype == torch.float16, nq, nk, offset, b * h, multiprocessors)
+    shape = shape._replace(capped=cap > 0, sinks=sinks is not None)
+    lowered = _lowered(sinks, cap).expand(b, h, nq, 1) if sinks is not None else None
+    bend, factor = (2.0 * scale / cap, 2.0 * cap) if cap else (0.0, scale)
     y = q.new_empty((b, nq, h, d)).transpose(1, 2) if turned else q.new_empty((b, h, nq, d))
     blocks = -(-nq // shape.rows)
     tiles = blocks * b * h
@@ -221,6 +236,7 @@ def attention(
     with torch.cuda.device(device):
         kernel_of(device, shape)(
             grid, torch.cuda.current_stream().cuda_stream, _map(q, shape.rows), _map(k, shape.keys), _map(v, shape.keys),
-            y.data_ptr(), *y.stride()[:3], scale * math.log2(math.e), h, h // kv, nq, nk, offset, blocks, tiles, walked, d,
+            y.data_ptr(), *y.stride()[:3], *((0,) * 4 if lowered is None else (lowered.data_ptr(), *lowered.stride()[:3])),
+            factor * math.log2(math.e), bend * math.log2(math.e), h, h // kv, nq, nk, offset, blocks, tiles, walked, d,
         )  # fmt: skip
     return y

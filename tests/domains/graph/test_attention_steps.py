@@ -26,7 +26,7 @@ STEP = models.HEAD + '''class Model(nn.Module):
     def __init__(self):
         super().__init__()
         self.q, self.kv, self.out = nn.Linear(16, 16), nn.Linear(16, 16), nn.Linear(16, 16)
-        self.table = nn.Parameter(torch.randn(2, 20, 20))
+        self.table, self.sinks = nn.Parameter(torch.randn(2, 20, 20)), nn.Parameter(torch.randn(2))
         self.register_buffer("below", torch.ones(20, 20).tril())
 
     def forward(self, x):
@@ -52,6 +52,10 @@ BODIES = {
     "a number in hidden places": "y = F.softmax((q @ k.mT * 0.3).masked_fill(self.below == 0, -2.0), dim=-1) @ v",
     "heads that share keys": "y = F.scaled_dot_product_attention(q, k[:, :1], v[:, :1], is_causal=True, enable_gqa=True)",
     "a bias without a gradient": "y = (q @ k.mT + self.below.log1p()).softmax(-1) @ v",
+    "a cap": "y = (torch.tanh(q @ k.mT * 0.3 / 2.0) * 2.0).masked_fill(self.below == 0, float('-inf')).softmax(-1) @ v",
+    "sinks that learn, and a cap": "s = torch.cat((torch.tanh(q @ k.mT) * 2.0, self.sinks.view(1, 2, 1, 1).expand(b, -1, n, -1)), -1); "
+                                   "y = (s - s.max(-1, keepdim=True).values).softmax(-1)[..., :-1] @ v",
+    "sinks that are computed": "y = torch.cat((q @ k.mT, q[..., :1]), -1).softmax(-1)[..., :-1] @ v",
 }
 ACTION, KEPT = (f"differentiate(norms=true, again={again}, attention=true)" for again in ("true", "false"))
 
@@ -128,10 +132,11 @@ for (name, a), b in zip(model.named_parameters(), new.parameters()):
 
 @INTERPRETER
 @pytest.mark.slow
-def test_a_whole_step_by_the_interpreter(tmp_path: Path) -> None:
-    space = space_of(tmp_path, BODIES["minGPT"])
+@pytest.mark.parametrize(("name", "action"), [("minGPT", ACTION), ("sinks that learn, and a cap", KEPT)])
+def test_a_whole_step_by_the_interpreter(name: str, action: str, tmp_path: Path) -> None:
+    space = space_of(tmp_path, BODIES[name])
     path = tmp_path / "optimized.py"
-    path.write_text(space.candidate([Action.parse(ACTION)]).source.text)
+    path.write_text(space.candidate([Action.parse(action)]).source.text)
     environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     subprocess.run([sys.executable, "-W", "ignore", "-c", WHOLE, str(path)], env=environment, check=True, timeout=250)
 

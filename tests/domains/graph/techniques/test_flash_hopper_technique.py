@@ -104,7 +104,8 @@ def test_a_generated_program_stands_alone_and_makes_the_librarys_call_elsewhere(
 SHAPES = [
     shape for d in (64, 96, 128, 160, 256) for causal in (False, True) for half in (False, True) for shape in flash_hopper.shapes(d, causal, half)
 ]  # fmt: skip
-FAST = (flash_hopper.shapes(64, True, False)[0], flash_hopper.shapes(96, False, True)[0])
+SHAPES += [shape._replace(capped=True, sinks=True) for shape in SHAPES[::5]]
+FAST = (flash_hopper.shapes(64, True, False)[0], flash_hopper.shapes(96, False, True)[0]._replace(capped=True, sinks=True))
 
 
 @pytest.mark.parametrize("shape", [pytest.param(one, marks=[] if one in FAST else pytest.mark.slow, id="-".join(map(str, one))) for one in SHAPES])

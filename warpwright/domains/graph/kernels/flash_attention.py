@@ -1,6 +1,8 @@
 """Attention in one kernel: the scores are never written to memory (Dao et al., arXiv 2205.14135). What the technique of that name puts in.
 
-    y[i] = sum over j of w[i, j] v[j],   w = softmax or relu of  scale q[i] k[j] + bias[i, j] - slope |i - j|,  over the j that row i sees
+    y[i] = sum over j of w[i, j] v[j],   w = softmax, relu or sigmoid of  scale q[i] k[j] + bias[i, j] - slope |i - j|,  over the j that row i sees
+
+With a soft cap c tanh(scale q[i] k[j] / c) stands in the product's place; with a sink exp(sink[i]) is added to what the softmax of row i divides by.
 
 Ladder:
 1. 16-bit operands: products on tensor cores, sums in float32.
@@ -116,6 +118,25 @@ def _flash_fetch(
 
 
 @triton.jit
+def _flash_tanh(x):
+    """Return tanh(x), relative error below 3e-7: below 0.625 by Cephes' polynomial (tanhf), where the other form loses digits."""
+    z = x * x
+    near = -0.0537397155531 + z * (0.0206390887954 + z * -0.00570498872745)
+    near = x + x * z * (-0.333332819422 + z * (0.133314422036 + z * near))
+    return tl.where(tl.abs(x) < 0.625, near, 1.0 - 2.0 / (tl.exp2(x * 2.8853900817779268) + 1.0))
+
+
+@triton.jit
+def _flash_begun(sinks, of_sink, real, first, SHIFT: tl.constexpr):
+    """Return rows' largest scores and sums as they are before any key: those of a sink, whose weight no value has. `first`: not of later parts."""
+    sink = tl.load(sinks + of_sink, mask=real, other=0.0).to(tl.float32)
+    scaled = sink * 1.4426950408889634
+    scaled = tl.where((scaled < -3e38) & (sink != float("-inf")), -3e38, scaled)
+    m = tl.where(first, scaled, float("-inf"))
+    return tl.where(m == float("-inf"), 0.0, 16384.0 if SHIFT > 0 else 1.0), m
+
+
+@triton.jit
 def _flash_seen(
     s, f, tile, mask, m_k, bias, a_k, slope, row, real, nk, offset, window, fill, KEYS: tl.constexpr, FORM: tl.constexpr, CAUSAL: tl.constexpr,
     WINDOW: tl.constexpr, MASK: tl.constexpr, BIAS: tl.constexpr, SLOPES: tl.constexpr, EDGE: tl.constexpr,
@@ -123,7 +144,7 @@ def _flash_seen(
     """Return a tile's scores and the factor that they have yet to be multiplied with, biased and masked."""
     col = tile * KEYS + tl.arange(0, KEYS)
     inside = real[:, None] & (col < nk)[None, :]
-    if BIAS or SLOPES or MASK > 0 or FORM == "relu":
+    if BIAS or SLOPES or MASK > 0 or FORM != "softmax":
         s = s * f
         f = 1.0
         if BIAS:
@@ -164,8 +185,10 @@ def _flash_weights(s, f, norm, m, FORM: tl.constexpr, SHIFT: tl.constexpr):
         decay = tl.exp2(m - known)
         norm = norm * decay + tl.sum(p, 1)
         m = largest
-    else:
+    elif FORM == "relu":
         p = tl.maximum(s, 0.0, propagate_nan=tl.PropagateNan.ALL)
+    else:
+        p = 1.0 / (1.0 + tl.exp(-s))
     return p, decay, norm, m
 
 
@@ -173,7 +196,7 @@ def _flash_weights(s, f, norm, m, FORM: tl.constexpr, SHIFT: tl.constexpr):
 def _flash_add(acc, p, b, b_low, b_factor, HALVES: tl.constexpr, PRODUCTS: tl.constexpr, FORM: tl.constexpr):
     """Add a tile's weights times its values."""
     if HALVES:
-        if FORM == "relu":
+        if FORM != "softmax":
             scale, back = _flash_power(tl.max(p, 1))
             p = p * scale[:, None]
             b_factor = (b_factor * back)[:, None]
@@ -188,10 +211,10 @@ def _flash_add(acc, p, b, b_low, b_factor, HALVES: tl.constexpr, PRODUCTS: tl.co
 @triton.jit
 def _flash_tile(
     q, q_low, q_factor, acc, norm, m, tile,
-    k, k_low, k_factor, v, v_low, v_factor, k_n, v_n, mask, m_k, bias, a_k, slope, row, real, nk, offset, window, fill,
+    k, k_low, k_factor, v, v_low, v_factor, k_n, v_n, mask, m_k, bias, a_k, slope, row, real, nk, offset, window, fill, cap,
     D: tl.constexpr, DP: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr, KEYS: tl.constexpr, HALVES: tl.constexpr, CUT: tl.constexpr,
     PRODUCTS: tl.constexpr, FORM: tl.constexpr, CAUSAL: tl.constexpr, WINDOW: tl.constexpr, MASK: tl.constexpr, BIAS: tl.constexpr,
-    SLOPES: tl.constexpr, EDGE: tl.constexpr, SHIFT: tl.constexpr,
+    SLOPES: tl.constexpr, CAPPED: tl.constexpr, EDGE: tl.constexpr, SHIFT: tl.constexpr,
 ):  # fmt: skip
     """Add one tile of keys to the sums of a block of rows."""
     first = tl.cast(tile, tl.int64) * KEYS
@@ -200,6 +223,9 @@ def _flash_tile(
     f = q_factor * a_factor
     if HALVES and FORM == "softmax":
         f = tl.maximum(f, 1.1754943508222875e-38, propagate_nan=tl.PropagateNan.ALL)  # 0, of tiles that are 0 or next to it, times -Inf would be NaN
+    if CAPPED:
+        s = _flash_tanh(s * f) * cap
+        f = 1.0
     s, f = _flash_seen(
         s, f, tile, mask, m_k, bias, a_k, slope, row, real, nk, offset, window, fill, KEYS, FORM, CAUSAL, WINDOW, MASK, BIAS, SLOPES, EDGE
     )  # fmt: skip
@@ -213,13 +239,14 @@ def _flash_tile(
 
 @triton.jit
 def _flash_attention(
-    q, q_low, q_factor, k, k_low, k_factor, v, v_low, v_factor, mask, bias, slopes, tiles, y, kept, ends,
+    q, q_low, q_factor, k, k_low, k_factor, v, v_low, v_factor, mask, bias, slopes, sinks, tiles, y, kept, ends,
     q_b, q_h, q_n, k_b, k_h, k_n, v_b, v_h, v_n, y_b, y_h, y_n, m_b, m_h, m_n, m_k, a_b, a_h, a_n, a_k, t_b, t_h, t_n,
-    heads, nq, nk, blocks, count, scale, offset, window, fill,
+    s_b, s_h, s_n, heads, nq, nk, blocks, count, scale, offset, window, fill, cap,
     D: tl.constexpr, DP: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr, GROUP: tl.constexpr, PACK: tl.constexpr,
     ROWS: tl.constexpr, KEYS: tl.constexpr, HALVES: tl.constexpr, CUT: tl.constexpr, PRODUCTS: tl.constexpr, FORM: tl.constexpr,
-    CAUSAL: tl.constexpr, WINDOW: tl.constexpr, MASK: tl.constexpr, BIAS: tl.constexpr, SLOPES: tl.constexpr, LISTED: tl.constexpr,
-    SPLITS: tl.constexpr, DEAD: tl.constexpr, SHIFT: tl.constexpr, STAGES: tl.constexpr, EVEN: tl.constexpr, KEEP: tl.constexpr,
+    CAUSAL: tl.constexpr, WINDOW: tl.constexpr, MASK: tl.constexpr, BIAS: tl.constexpr, SLOPES: tl.constexpr, CAPPED: tl.constexpr,
+    SINKS: tl.constexpr, LISTED: tl.constexpr, SPLITS: tl.constexpr, DEAD: tl.constexpr, SHIFT: tl.constexpr, STAGES: tl.constexpr,
+    EVEN: tl.constexpr, KEEP: tl.constexpr,
 ):  # fmt: skip
     block, of = tl.program_id(0) % blocks, tl.program_id(0) // blocks
     if CAUSAL:
@@ -254,6 +281,9 @@ def _flash_attention(
     slope = tl.load(slopes + head)[:, None] * 1.4426950408889634 if SLOPES else 0.0
     acc = tl.zeros((ROWS, DVP), tl.float32)
     norm, m = tl.zeros((ROWS,), tl.float32), tl.full((ROWS,), float("-inf"), tl.float32)
+    if SINKS:
+        of_sink = n_b * s_b + head.to(tl.int64) * s_h + row.to(tl.int64) * s_n
+        norm, m = _flash_begun(sinks, of_sink, real, tl.program_id(1) == 0, SHIFT)
 
     first_row, last_row = block * ROWS // PACK + offset, tl.minimum((block * ROWS + ROWS - 1) // PACK, nq - 1) + offset
     low, high, full_low, full_high = 0, count, 0, nk // KEYS
@@ -276,26 +306,26 @@ def _flash_attention(
         for place in tl.range(low, high, num_stages=STAGES):
             acc, norm, m = _flash_tile(
                 x, x_low, x_factor, acc, norm, m, tl.load(tiles + 1 + place),
-                k, k_low, k_factor, v, v_low, v_factor, k_n, v_n, mask, m_k, bias, a_k, slope, row, real, nk, offset, window, fill,
-                D, DP, DV, DVP, KEYS, HALVES, CUT, PRODUCTS, FORM, CAUSAL, WINDOW, MASK, BIAS, SLOPES, True, SHIFT)  # fmt: skip
+                k, k_low, k_factor, v, v_low, v_factor, k_n, v_n, mask, m_k, bias, a_k, slope, row, real, nk, offset, window, fill, cap,
+                D, DP, DV, DVP, KEYS, HALVES, CUT, PRODUCTS, FORM, CAUSAL, WINDOW, MASK, BIAS, SLOPES, CAPPED, True, SHIFT)  # fmt: skip
     else:
         if WINDOW:
             for tile in tl.range(low, full_low, num_stages=STAGES):
                 acc, norm, m = _flash_tile(
                     x, x_low, x_factor, acc, norm, m, tile,
-                    k, k_low, k_factor, v, v_low, v_factor, k_n, v_n, mask, m_k, bias, a_k, slope, row, real, nk, offset, window, fill,
-                    D, DP, DV, DVP, KEYS, HALVES, CUT, PRODUCTS, FORM, CAUSAL, WINDOW, MASK, BIAS, SLOPES, True, SHIFT)  # fmt: skip
+                    k, k_low, k_factor, v, v_low, v_factor, k_n, v_n, mask, m_k, bias, a_k, slope, row, real, nk, offset, window, fill, cap,
+                    D, DP, DV, DVP, KEYS, HALVES, CUT, PRODUCTS, FORM, CAUSAL, WINDOW, MASK, BIAS, SLOPES, CAPPED, True, SHIFT)  # fmt: skip
         for tile in tl.range(full_low if WINDOW else low, full_high, num_stages=STAGES):
             acc, norm, m = _flash_tile(
                 x, x_low, x_factor, acc, norm, m, tile,
-                k, k_low, k_factor, v, v_low, v_factor, k_n, v_n, mask, m_k, bias, a_k, slope, row, real, nk, offset, window, fill,
-                D, DP, DV, DVP, KEYS, HALVES, CUT, PRODUCTS, FORM, CAUSAL, WINDOW, MASK, BIAS, SLOPES, False, SHIFT)  # fmt: skip
+                k, k_low, k_factor, v, v_low, v_factor, k_n, v_n, mask, m_k, bias, a_k, slope, row, real, nk, offset, window, fill, cap,
+                D, DP, DV, DVP, KEYS, HALVES, CUT, PRODUCTS, FORM, CAUSAL, WINDOW, MASK, BIAS, SLOPES, CAPPED, False, SHIFT)  # fmt: skip
         if CAUSAL or WINDOW or not EVEN:
             for tile in tl.range(full_high, high, num_stages=STAGES):
                 acc, norm, m = _flash_tile(
                     x, x_low, x_factor, acc, norm, m, tile,
-                    k, k_low, k_factor, v, v_low, v_factor, k_n, v_n, mask, m_k, bias, a_k, slope, row, real, nk, offset, window, fill,
-                    D, DP, DV, DVP, KEYS, HALVES, CUT, PRODUCTS, FORM, CAUSAL, WINDOW, MASK, BIAS, SLOPES, True, SHIFT)  # fmt: skip
+                    k, k_low, k_factor, v, v_low, v_factor, k_n, v_n, mask, m_k, bias, a_k, slope, row, real, nk, offset, window, fill, cap,
+                    D, DP, DV, DVP, KEYS, HALVES, CUT, PRODUCTS, FORM, CAUSAL, WINDOW, MASK, BIAS, SLOPES, CAPPED, True, SHIFT)  # fmt: skip
 
     dv = tl.arange(0, DVP)
     if SPLITS > 1:
@@ -372,19 +402,22 @@ def _flash_expanded(x, lead, sizes):
 
 def flash_attention(
     q, k, v, scale, causal=False, offset=0, window=0, mask=None, hidden=False, fill=None, bias=None, tiles=None, form="softmax", dead="nan",
-    products=3, turned=False, shape=(128, 64, 8, 2, 1), slopes=None, keep=False,
+    products=3, turned=False, shape=(128, 64, 8, 2, 1), cap=0.0, sinks=None, slopes=None, keep=False,
 ):  # fmt: skip
     """Return attention [b, h, nq, dv] of q [b, h, nq, d], k [b, kv heads, nk, d] and v [b, kv heads, nk, dv]; with three axes, of one head.
 
     Row i sees j <= i + offset where `causal`, and j > i + offset - window where `window`; where `mask` is False (True with `hidden`), `fill`
     (None: -Inf) stands in the score's place. `tiles` are flash_tiles of the mask, for `shape`. A row that sees nothing is NaN, or 0 with
-    dead="zero". `turned`: rows of the result lie as [b, nq, h, dv]. `slopes` [h]: what is taken off a score for each place away.
+    dead="zero". `turned`: rows of the result lie as [b, nq, h, dv]. `cap`: above 0, scores are cap tanh(scale q k / cap) before biases and masks.
+    `sinks` [b, h, nq, 1], or what broadcasts to that: of each row one score more, of no value. `slopes` [h]: what is taken off a score for each place
+    away.
     `keep`: return [b, h, nq, 2] with it, each row's largest score in powers of two and the sum of what its weights are before they are divided by it.
     """
     if q.is_cuda and q.get_device() != torch.cuda.current_device():  # Triton launches on the current one, by its stream
         with torch.cuda.device(q.device):
             return flash_attention(
-                q, k, v, scale, causal, offset, window, mask, hidden, fill, bias, tiles, form, dead, products, turned, shape, slopes, keep
+                q, k, v, scale, causal, offset, window, mask, hidden, fill, bias, tiles, form, dead, products, turned, shape, cap, sinks, slopes,
+                keep,
             )  # fmt: skip
     lead = q.dim()
     if lead == 3:
@@ -406,6 +439,7 @@ def flash_attention(
     heads, blocks, count = h // pack, triton.cdiv(nq * pack, rows), triton.cdiv(nk, keys)
     dp, dvp = max(triton.next_power_of_2(d), 16), max(triton.next_power_of_2(dv), 16)
     mask, bias = (x if x is None else _flash_expanded(x, lead, (b, h, nq, nk)) for x in (mask, bias))
+    sinks, base = sinks if sinks is None else sinks.expand(b, h, nq, 1), 1.4426950408889634 if form == "softmax" else 1.0
     arrays = [q, q, q, k, k, k, v, v, v]
     if cut:
         arrays = []
@@ -427,14 +461,14 @@ def flash_attention(
         of_tiles = (tiles.stride(0) * (tiles.shape[0] > 1), tiles.stride(1) * (tiles.shape[1] > 1), tiles.stride(2))
     _launched(_flash_attention, (few, splits), (
         *arrays, q if mask is None else mask.view(torch.uint8), q if bias is None else bias, q if slopes is None else slopes,
-        q if tiles is None else tiles, y, kept, ends,
+        q if sinks is None else sinks, q if tiles is None else tiles, y, kept, ends,
         *(stride for x in (arrays[0], arrays[3], arrays[6], y) for stride in x.stride()[:3]),
         *((0,) * 4 if mask is None else mask.stride()), *((0,) * 4 if bias is None else bias.stride()), *of_tiles,
-        heads, nq, nk, blocks, count, scale * (1.4426950408889634 if form == "softmax" else 1.0), offset, window,
-        float("-inf") if fill is None else max(fill * (1.4426950408889634 if form == "softmax" else 1.0), -3e38),
+        *((0,) * 3 if sinks is None else sinks.stride()[:3]), heads, nq, nk, blocks, count, scale / cap if cap else scale * base, offset, window,
+        float("-inf") if fill is None else max(fill * base, -3e38), cap * base,
         d, dp, dv, dvp, h // kv, pack, rows, keys, halves, cut, products, form, causal, window > 0,
-        0 if mask is None else 2 if hidden else 1, bias is not None, slopes is not None, tiles is not None, splits, dead,
-        0.0 if q.dtype == torch.bfloat16 else 14.0, stages, nk % keys == 0, keep,
+        0 if mask is None else 2 if hidden else 1, bias is not None, slopes is not None, cap > 0, sinks is not None, tiles is not None,
+        splits, dead, 0.0 if q.dtype == torch.bfloat16 else 14.0, stages, nk % keys == 0, keep,
     ), warps, stages)  # fmt: skip
     if splits > 1:
         _launched(_flash_join, (few * rows,), (

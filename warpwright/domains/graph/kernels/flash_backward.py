@@ -3,6 +3,8 @@
     p = exp2(s - m) / sum,   ds = p (dy v^T - delta),   delta[i] = dy[i] y[i]
     dq = scale ds k,   dk = scale ds^T q,   dv = p^T dy
 
+With a soft cap, s = c tanh(scale q k / c), ds is multiplied with 1 - tanh^2. Of a sink, whose weight no value has, ds = -p delta.
+
 1. `_flash_delta` makes delta; `_flash_of_rows` goes over the keys of a block of rows and sums dq; `_flash_of_keys` goes over the rows of a block of
    keys, and the heads that share it, and sums dk and dv. No atomic additions: two runs give the same.
 2. Each product of float32 is three of float16 halves, as in `flash_attention`; p and ds are cut with a power of two for each tile.
@@ -21,7 +23,7 @@ and 7.5 times it with a window.
 
 # mypy: ignore-errors
 from warpwright.domains.graph.kernels.flash_attention import (  # noqa: I001
-    _flash_cut, _flash_expanded, _flash_fetch, _flash_halves, _flash_product, _flash_seen, flash_attention,
+    _flash_cut, _flash_expanded, _flash_fetch, _flash_halves, _flash_product, _flash_seen, _flash_tanh, flash_attention,
 )  # fmt: skip
 
 from warpwright.domains.graph.kernels.sound import _launched
@@ -55,14 +57,18 @@ def _flash_delta(y, dy, delta, y_b, y_h, y_n, g_b, g_h, g_n, h, nq, blocks, DV: 
 @triton.jit
 def _flash_again(
     q, q_low, q_factor, k, k_low, k_factor, v, v_low, v_factor, g, g_low, g_factor, ends, delta, tile, mask, m_k, bias, a_k, row, real, nk, scale,
-    offset, window, fill, KEYS: tl.constexpr, HALVES: tl.constexpr, PRODUCTS: tl.constexpr, CAUSAL: tl.constexpr, WINDOW: tl.constexpr,
-    MASK: tl.constexpr, FILLED: tl.constexpr, BIAS: tl.constexpr, DEAD: tl.constexpr, SHIFT: tl.constexpr,
+    offset, window, fill, cap, KEYS: tl.constexpr, HALVES: tl.constexpr, PRODUCTS: tl.constexpr, CAUSAL: tl.constexpr, WINDOW: tl.constexpr,
+    MASK: tl.constexpr, FILLED: tl.constexpr, BIAS: tl.constexpr, CAPPED: tl.constexpr, DEAD: tl.constexpr, SHIFT: tl.constexpr,
 ):  # fmt: skip
     """Return a tile's weights and the gradients of its scores. `ends`, `delta`: where those of the rows are."""
     s = _flash_product(q, q_low, tl.trans(k), tl.trans(k_low), PRODUCTS)
     f = q_factor * k_factor * scale
     if HALVES:
         f = tl.maximum(f, 1.1754943508222875e-38, propagate_nan=tl.PropagateNan.ALL)
+    if CAPPED:
+        bent = _flash_tanh(s * f)
+        s = bent * cap
+        f = 1.0
     s, f = _flash_seen(
         s, f, tile, mask, m_k, bias, a_k, 0.0, row, real, nk, offset, window, fill, KEYS, "softmax", CAUSAL, WINDOW, MASK, BIAS, 0, True
     )  # fmt: skip
@@ -76,6 +82,8 @@ def _flash_again(
     p = tl.exp2(power) * part[:, None]
     dp = _flash_product(g, g_low, tl.trans(v), tl.trans(v_low), PRODUCTS) * (g_factor * v_factor)
     ds = p * (dp - tl.load(delta, mask=real, other=0.0)[:, None])
+    if CAPPED:
+        ds = ds * (1.0 - bent * bent)
     if FILLED:  # a number stands in the score's place
         col = tile * KEYS + tl.arange(0, KEYS)
         seen = tl.load(mask + col[None, :] * m_k, mask=real[:, None] & (col < nk)[None, :], other=0)
@@ -98,10 +106,10 @@ def _flash_joined(acc, weights, x, x_low, x_factor, HALVES: tl.constexpr, PRODUC
 def _flash_of_rows(
     q, q_low, q_factor, k, k_low, k_factor, v, v_low, v_factor, g, g_low, g_factor, ends, delta, mask, bias, dq,
     q_b, q_h, q_n, k_b, k_h, k_n, v_b, v_h, v_n, g_b, g_h, g_n, m_b, m_h, m_n, m_k, a_b, a_h, a_n, a_k,
-    h, nq, nk, blocks, count, scale, back, offset, window, fill,
+    h, nq, nk, blocks, count, scale, back, offset, window, fill, cap,
     D: tl.constexpr, DP: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr, GROUP: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr,
     HALVES: tl.constexpr, CUT: tl.constexpr, PRODUCTS: tl.constexpr, CAUSAL: tl.constexpr, WINDOW: tl.constexpr, MASK: tl.constexpr,
-    FILLED: tl.constexpr, BIAS: tl.constexpr, DEAD: tl.constexpr, SHIFT: tl.constexpr, STAGES: tl.constexpr,
+    FILLED: tl.constexpr, BIAS: tl.constexpr, CAPPED: tl.constexpr, DEAD: tl.constexpr, SHIFT: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """Write dq of a block of rows."""
     block, of = tl.program_id(0) % blocks, tl.program_id(0) // blocks
@@ -139,7 +147,7 @@ def _flash_of_rows(
         c, c_low, c_factor = _flash_fetch(v, v_low, v_factor, v_n, at, tile, nk, DV, DVP, KEYS, HALVES, CUT, PRODUCTS, True)
         _, ds = _flash_again(
             a, a_low, a_factor, b, b_low, b_factor, c, c_low, c_factor, o, o_low, o_factor, ends + line * 2, delta + line, tile, mask, m_k, bias, a_k,
-            row, real, nk, scale, offset, window, fill, KEYS, HALVES, PRODUCTS, CAUSAL, WINDOW, MASK, FILLED, BIAS, DEAD, SHIFT
+            row, real, nk, scale, offset, window, fill, cap, KEYS, HALVES, PRODUCTS, CAUSAL, WINDOW, MASK, FILLED, BIAS, CAPPED, DEAD, SHIFT
         )  # fmt: skip
         acc = _flash_joined(acc, ds, b, b_low, b_factor, HALVES, PRODUCTS)
     d = tl.arange(0, DP)
@@ -150,10 +158,10 @@ def _flash_of_rows(
 def _flash_of_keys(
     q, q_low, q_factor, k, k_low, k_factor, v, v_low, v_factor, g, g_low, g_factor, ends, delta, mask, bias, dk, dv,
     q_b, q_h, q_n, k_b, k_h, k_n, v_b, v_h, v_n, g_b, g_h, g_n, m_b, m_h, m_n, m_k, a_b, a_h, a_n, a_k,
-    h, nq, nk, blocks, count, scale, back, offset, window, fill,
+    h, nq, nk, blocks, count, scale, back, offset, window, fill, cap,
     D: tl.constexpr, DP: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr, GROUP: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr,
     HALVES: tl.constexpr, CUT: tl.constexpr, PRODUCTS: tl.constexpr, CAUSAL: tl.constexpr, WINDOW: tl.constexpr, MASK: tl.constexpr,
-    FILLED: tl.constexpr, BIAS: tl.constexpr, DEAD: tl.constexpr, SHIFT: tl.constexpr, STAGES: tl.constexpr,
+    FILLED: tl.constexpr, BIAS: tl.constexpr, CAPPED: tl.constexpr, DEAD: tl.constexpr, SHIFT: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """Write dk and dv of a block of keys, of all heads that share it."""
     tile, of = tl.program_id(0) % count, tl.program_id(0) // count
@@ -187,7 +195,7 @@ def _flash_of_keys(
         p, ds = _flash_again(
             a, a_low, a_factor, b, b_low, b_factor, c, c_low, c_factor, o, o_low, o_factor, ends + line * 2, delta + line, tile,
             mask + (n_b * m_b + n_h * m_h + row.to(tl.int64) * m_n)[:, None], m_k, bias + (n_b * a_b + n_h * a_h + row.to(tl.int64) * a_n)[:, None],
-            a_k, row, row < nq, nk, scale, offset, window, fill, KEYS, HALVES, PRODUCTS, CAUSAL, WINDOW, MASK, FILLED, BIAS, DEAD, SHIFT
+            a_k, row, row < nq, nk, scale, offset, window, fill, cap, KEYS, HALVES, PRODUCTS, CAUSAL, WINDOW, MASK, FILLED, BIAS, CAPPED, DEAD, SHIFT
         )  # fmt: skip
         acc_v = _flash_joined(acc_v, tl.trans(p), o, o_low, o_factor, HALVES, PRODUCTS)
         acc_k = _flash_joined(acc_k, tl.trans(ds), a, a_low, a_factor, HALVES, PRODUCTS)
@@ -209,21 +217,22 @@ def _flash_cut_tiles(x, block, wide, products):
 
 def flash_forward(
     q, k, v, scale, causal=False, offset=0, window=0, mask=None, hidden=False, fill=None, bias=None, tiles=None, form="softmax", dead="nan",
-    products=3, turned=False, shape=(128, 64, 8, 2, 1),
+    products=3, turned=False, shape=(128, 64, 8, 2, 1), cap=0.0, sinks=None,
 ):  # fmt: skip
     """Return what flash_attention does, and what flash_backward needs of its rows: their largest scores and sums, [b, h, nq, 2]."""
     return flash_attention(
-        q, k, v, scale, causal, offset, window, mask, hidden, fill, bias, tiles, form, dead, products, turned, shape, keep=True)  # fmt: skip
+        q, k, v, scale, causal, offset, window, mask, hidden, fill, bias, tiles, form, dead, products, turned, shape, cap, sinks,
+        keep=True)  # fmt: skip
 
 
 def flash_backward(
     dy, q, k, v, y, ends, scale, causal=False, offset=0, window=0, mask=None, hidden=False, fill=None, bias=None, dead="nan", products=3,
-    shape=(64, 64, 8, 2, 1),
+    shape=(64, 64, 8, 2, 1), cap=0.0,
 ):  # fmt: skip
     """Return the gradients of q, k and v from that of y, and from y and `ends` of flash_forward. `shape`: of a block own, of a tile the others."""
     if q.is_cuda and q.get_device() != torch.cuda.current_device():  # Triton launches on the current one, by its stream
         with torch.cuda.device(q.device):
-            return flash_backward(dy, q, k, v, y, ends, scale, causal, offset, window, mask, hidden, fill, bias, dead, products, shape)
+            return flash_backward(dy, q, k, v, y, ends, scale, causal, offset, window, mask, hidden, fill, bias, dead, products, shape, cap)
     lead, plain = q.dim(), (q, k, v)
     if lead == 3:
         dy, q, k, v, y = (x[:, None] for x in (dy, q, k, v, y))
@@ -249,10 +258,10 @@ def flash_backward(
     strides += [*((0,) * 4 if mask is None else mask.stride()), *((0,) * 4 if bias is None else bias.stride())]
     masks = [q if mask is None else mask.view(torch.uint8), q if bias is None else bias]
     base = 1.4426950408889634
-    numbers = [scale * base, scale, offset, window, float("-inf") if fill is None else max(fill * base, -3e38)]
+    numbers = [scale / cap if cap else scale * base, scale, offset, window, float("-inf") if fill is None else max(fill * base, -3e38), cap * base]
     known = [d, dp, dv, dvp, h // kv]
     forms = [halves, cut, products, causal, window > 0, 0 if mask is None else 2 if hidden else 1, mask is not None and fill is not None,
-             bias is not None, dead, 0.0 if q.dtype == torch.bfloat16 else 14.0, stages]  # fmt: skip
+             bias is not None, cap > 0, dead, 0.0 if q.dtype == torch.bfloat16 else 14.0, stages]  # fmt: skip
     blocks, count = triton.cdiv(nq, own), triton.cdiv(nk, other)
     _launched(_flash_of_rows, (b * h * blocks,), (
         *arrays, ends, delta, *masks, dq, *strides, h, nq, nk, blocks, count, *numbers, *known, own, other, *forms,
@@ -262,3 +271,11 @@ def flash_backward(
         *arrays, ends, delta, *masks, dk, dv_, *strides, h, nq, nk, blocks, count, *numbers, *known, other, own, *forms,
     ), warps, stages)  # fmt: skip
     return tuple(x[:, 0] if lead == 3 else x for x in (dq, dk, dv_))
+
+
+def flash_of_sinks(dy, y, ends, sinks):
+    """Return the gradient of `sinks`, which broadcast to [b, h, nq, 1], from that of y, and from y and `ends` of flash_forward."""
+    shift = 0.0 if y.dtype == torch.bfloat16 else 14.0
+    scaled, delta = sinks.float() * 1.4426950408889634, (dy.float() * y.float()).sum(-1, keepdim=True)
+    p = torch.where(sinks == float("-inf"), 0.0, torch.exp2(scaled - ends[..., :1] + shift) / ends[..., 1:])
+    return (p * -delta).sum_to_size(sinks.shape).to(sinks.dtype)

@@ -18,7 +18,7 @@ decoding; in 16 bits 176 to 247, 1.2 to 1.3 times with heads of 512, 48 decoding
 
 # mypy: ignore-errors
 from warpwright.domains.graph.kernels.flash_attention import (  # noqa: I001
-    _flash_add, _flash_expanded, _flash_halves, _flash_join, _flash_product, _flash_seen, _flash_weights,
+    _flash_add, _flash_begun, _flash_expanded, _flash_halves, _flash_join, _flash_product, _flash_seen, _flash_tanh, _flash_weights,
 )  # fmt: skip
 
 from warpwright.domains.graph.kernels.sound import _launched
@@ -109,12 +109,12 @@ def _flash_scores(
 
 @triton.jit
 def _flash_wide(
-    scores, v, v_low, v_factor, mask, bias, slopes, y, kept, ends, v_b, v_h, v_n, y_b, y_h, y_n, m_b, m_h, m_n, m_k, a_b, a_h, a_n, a_k,
-    heads, nq, nk, blocks, count, first, wide, offset, window, fill,
+    scores, v, v_low, v_factor, mask, bias, slopes, sinks, y, kept, ends, v_b, v_h, v_n, y_b, y_h, y_n, m_b, m_h, m_n, m_k, a_b, a_h, a_n, a_k,
+    s_b, s_h, s_n, heads, nq, nk, blocks, count, first, wide, offset, window, fill, cap,
     DV: tl.constexpr, DVP: tl.constexpr, PARTS: tl.constexpr, PART: tl.constexpr, GROUP: tl.constexpr, PACK: tl.constexpr, ROWS: tl.constexpr,
     KEYS: tl.constexpr, HALVES: tl.constexpr, CUT: tl.constexpr, PRODUCTS: tl.constexpr, FORM: tl.constexpr, CAUSAL: tl.constexpr,
-    WINDOW: tl.constexpr, MASK: tl.constexpr, BIAS: tl.constexpr, SLOPES: tl.constexpr, SPLITS: tl.constexpr, DEAD: tl.constexpr,
-    SHIFT: tl.constexpr, STAGES: tl.constexpr,
+    WINDOW: tl.constexpr, MASK: tl.constexpr, BIAS: tl.constexpr, SLOPES: tl.constexpr, CAPPED: tl.constexpr, SINKS: tl.constexpr,
+    SPLITS: tl.constexpr, DEAD: tl.constexpr, SHIFT: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """Join a slice of v by a block of rows, whose scores are in memory."""
     own, part = tl.program_id(0), tl.program_id(1)
@@ -128,6 +128,9 @@ def _flash_wide(
     slope = tl.load(slopes + head, mask=real, other=0.0)[:, None] * 1.4426950408889634 if SLOPES else 0.0
     acc = tl.zeros((ROWS, PART), tl.float32)
     norm, m = tl.zeros((ROWS,), tl.float32), tl.full((ROWS,), float("-inf"), tl.float32)
+    if SINKS:
+        of_sink = n_b * s_b + head.to(tl.int64) * s_h + row.to(tl.int64) * s_n
+        norm, m = _flash_begun(sinks, of_sink, real, tl.program_id(2) == 0, SHIFT)
     low, high = 0, count
     if CAUSAL:
         last_row = tl.minimum((block * ROWS + ROWS - 1) // PACK, nq - 1) + offset
@@ -143,6 +146,8 @@ def _flash_wide(
     for tile in tl.range(low, high, num_stages=STAGES):
         col = tile * KEYS + tl.arange(0, KEYS)
         s = tl.load(scores + line[:, None] * wide + col[None, :])
+        if CAPPED:
+            s = _flash_tanh(s) * cap
         s, f = _flash_seen(
             s, 1.0, tile, mask, m_k, bias, a_k, slope, row, real, nk, offset, window, fill, KEYS, FORM, CAUSAL, WINDOW, MASK, BIAS, SLOPES, True
         )  # fmt: skip
@@ -181,12 +186,14 @@ def _flash_cut_parts(x, block, part, products):
 
 def flash_wide(
     q, k, v, scale, causal=False, offset=0, window=0, mask=None, hidden=False, fill=None, bias=None, tiles=None, form="softmax", dead="nan",
-    products=3, turned=False, shape=(128, 64, 8, 2, 1), slopes=None,
+    products=3, turned=False, shape=(128, 64, 8, 2, 1), cap=0.0, sinks=None, slopes=None,
 ):  # fmt: skip
     """Return what flash_attention does, for heads of any size; `tiles` are not looked at."""
     if q.is_cuda and q.get_device() != torch.cuda.current_device():  # Triton launches on the current one, by its stream
         with torch.cuda.device(q.device):
-            return flash_wide(q, k, v, scale, causal, offset, window, mask, hidden, fill, bias, tiles, form, dead, products, turned, shape, slopes)
+            return flash_wide(
+                q, k, v, scale, causal, offset, window, mask, hidden, fill, bias, tiles, form, dead, products, turned, shape, cap, sinks, slopes
+            )  # fmt: skip
     lead = q.dim()
     if lead == 3:
         q, k, v = (x[:, None] for x in (q, k, v))
@@ -209,6 +216,7 @@ def flash_wide(
     blocks, count, parts, pieces = units * ratio, triton.cdiv(nk, keys), triton.cdiv(d, part), triton.cdiv(dv, piece)
     wide = triton.cdiv(nk, tile) * tile
     mask, bias = (x if x is None else _flash_expanded(x, lead, (b, h, nq, nk)) for x in (mask, bias))
+    sinks = sinks if sinks is None else sinks.expand(b, h, nq, 1)
     arrays = [q, q, q, k, k, k, v, v, v]
     if cut:
         arrays = [*_flash_cut_parts(q, block, part, products), *_flash_cut_parts(k, tile, part, products)]
@@ -225,16 +233,18 @@ def flash_wide(
     for first in range(0, every, at_once):
         here = min(at_once, every - first)
         _launched(_flash_scores, (here, triton.cdiv(nk, tile)), (
-            *arrays[:6], scores, *q.stride()[:3], *k.stride()[:3], heads, nq, nk, units, triton.cdiv(nk, tile), first, wide, scale * base, offset,
-            window, d, parts, part, h // kv, pack, block, tile, halves, cut, products, causal, window > 0, 3 if not halves or cut else 1,
+            *arrays[:6], scores, *q.stride()[:3], *k.stride()[:3], heads, nq, nk, units, triton.cdiv(nk, tile), first, wide,
+            scale / cap if cap else scale * base, offset, window, d, parts, part, h // kv, pack, block, tile, halves, cut, products, causal,
+            window > 0, 3 if not halves or cut else 1,
         ), 8 if block >= 128 else 4)  # fmt: skip
         _launched(_flash_wide, (here * ratio, pieces, splits), (
             scores, *arrays[6:], q if mask is None else mask.view(torch.uint8), q if bias is None else bias, q if slopes is None else slopes,
-            y, kept, ends, *v.stride()[:3], *y.stride()[:3], *((0,) * 4 if mask is None else mask.stride()),
-            *((0,) * 4 if bias is None else bias.stride()), heads, nq, nk, blocks, count, first * ratio, wide, offset, window,
-            float("-inf") if fill is None else max(fill * base, -3e38), dv, least, pieces, piece, h // kv, pack, rows, keys, halves, cut, products,
-            form, causal, window > 0, 0 if mask is None else 2 if hidden else 1, bias is not None, slopes is not None, splits, dead,
-            0.0 if q.dtype == torch.bfloat16 else 14.0, stages,
+            q if sinks is None else sinks, y, kept, ends, *v.stride()[:3], *y.stride()[:3], *((0,) * 4 if mask is None else mask.stride()),
+            *((0,) * 4 if bias is None else bias.stride()), *((0,) * 3 if sinks is None else sinks.stride()[:3]),
+            heads, nq, nk, blocks, count, first * ratio, wide, offset, window,
+            float("-inf") if fill is None else max(fill * base, -3e38), cap * base, dv, least, pieces, piece, h // kv, pack, rows, keys, halves, cut,
+            products, form, causal, window > 0, 0 if mask is None else 2 if hidden else 1, bias is not None, slopes is not None, cap > 0,
+            sinks is not None, splits, dead, 0.0 if q.dtype == torch.bfloat16 else 14.0, stages,
         ), warps, stages)  # fmt: skip
     if splits > 1:
         _launched(_flash_join, (every * block,), (

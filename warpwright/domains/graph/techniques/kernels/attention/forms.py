@@ -21,7 +21,7 @@ class Mask:
 
 @dataclass(frozen=True)
 class Attention:
-    """weights(scale q k^T + biases, masked) v."""
+    """weights(scale q k^T + biases, masked) v, where cap tanh(scale q k^T / cap) may stand in the product's place."""
 
     q: fx.Node
     k: fx.Node
@@ -38,6 +38,10 @@ class Attention:
     causal: bool = False
     offset: int = 0
     window: int = 0
+    cap: float = 0.0
+    """Above 0: of the scores, before biases and masks."""
+    sinks: fx.Node | float | None = None
+    """Of each row one score more, of no value: [batch, heads, rows, 1], what broadcasts to that, or a number."""
     form: str = "softmax"
     dead: str = "nan"
 

@@ -20,7 +20,7 @@ from warpwright.domains.graph.techniques.kernels.attention.reading import STARTS
 from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
-from warpwright.templates.flash_hopper import WIDEST
+from warpwright.templates.flash_hopper import MOST_CAP, WIDEST
 
 _LEAST_ROWS = 64
 """A warpgroup's: with fewer the library divides the keys among blocks, as this kernel does not."""
@@ -30,7 +30,8 @@ _LEAST_ROWS = 64
 class FlashHoppers:
     """softmax(scale q k^T) v in bfloat16 or float16, plain or causal, or the library's call  ->  FlashAttention 3's plan (templates/flash_hopper.cu).
 
-    For heads of one size up to 256, a multiple of 8, and 64 rows or more. On other GPUs the program makes the library's call.
+    For heads of one size up to 256, a multiple of 8, and 64 rows or more; scores may be capped, and rows have sinks. On other GPUs the program makes
+    the library's call.
     """
 
     name: str = "flash_hopper"
@@ -70,7 +71,7 @@ def _fits(node: fx.Node, found: Attention) -> bool:
     if kinds not in ({torch.bfloat16}, {torch.float16}) or found.form != "softmax" or found.masks or found.biases or found.window:
         return False
     d, keys = shape(found.q)[-1], found.sizes[-1]
-    if d != shape(found.v)[-1] or d > WIDEST or d % 8 or found.scale <= 0 or not keys or len(found.sizes) > 4:
+    if found.cap > MOST_CAP or d != shape(found.v)[-1] or d > WIDEST or d % 8 or found.scale <= 0 or not keys or len(found.sizes) > 4:
         return False
     rows = found.sizes[-2]
     return rows >= _LEAST_ROWS and (not found.causal or found.offset >= 0) and technique.flops(found) >= technique.LEAST_FLOPS
@@ -82,5 +83,5 @@ def _emit(e: Edit, node: fx.Node, found: Attention) -> None:
     if not four:  # as many heads of one batch
         q, k, v = (at.call(aten.unsqueeze.default, x, 0) for x in (q, k, v))
     turned = four and technique.is_turned(node)
-    new = at.call(FLASH_HOPPER, q, k, v, found.scale, found.causal, found.offset, turned)
+    new = at.call(FLASH_HOPPER, q, k, v, found.scale, found.causal, found.offset, turned, *technique.capped(at, found))
     e.replace(node, at.shaped(new, shape(node)))

@@ -49,7 +49,7 @@ REMEMBERED = 64
 
 def _said(found: Attention, one: Mask | fx.Node) -> Attention:
     node, masks = (one.node, True) if isinstance(one, Mask) else (one, False)
-    if (isinstance(one, Mask) and one.fill is not None and one.fill > LOWEST) or (not masks and found.form == "relu"):
+    if (isinstance(one, Mask) and one.fill is not None and one.fill > LOWEST) or (not masks and found.form != "softmax"):
         return found
     calls = _calls(node) if fits(shape(node), found.sizes) and math.prod(shape(node)) <= MOST_EVALUATED else None
     if calls is None:

@@ -1,4 +1,4 @@
-"""Which calls are an attention: the library's, or products, a factor, biases, masks and softmax (or ReLU) written out."""
+"""Which calls are an attention: the library's, or products, a factor, a cap, biases, masks, sinks and softmax (ReLU, sigmoid) written out."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from warpwright.domains.graph.techniques.kernels.attention.blocks import MOST_WI
 from warpwright.domains.graph.techniques.kernels.attention.forms import Attention, Mask
 from warpwright.domains.graph.techniques.kernels.attention.heads import unspread
 from warpwright.domains.graph.techniques.kernels.attention.masks import by_their_form, fits
+from warpwright.domains.graph.techniques.kernels.attention.sinks import beside_sinks, of_rows
 from warpwright.domains.graph.techniques.library import untransposed
 
 _PRODUCTS = (aten.matmul.default, aten.bmm.default)
@@ -68,12 +69,15 @@ def _written_out(node: fx.Node) -> Attention | None:
     weights: Any
     weights, v = node.args[:2]
     weights = _through(weights, aten.to.dtype, aten.dropout.default, aten.contiguous.default, *_RESHAPES)
-    if not is_tensor(v) or not is_op(weights, aten.softmax.int, aten.relu.default) or only_user(weights) is None or len(shape(weights)) < 3:
+    beside = beside_sinks(weights) if only_user(weights) is not None else None
+    weights = beside.whole if beside is not None else weights
+    if not is_tensor(v) or not is_op(weights, *_WEIGHTS) or only_user(weights) is None or len(shape(weights)) < 3:
         return None
-    form = "relu" if is_op(weights, aten.relu.default) else "softmax"
+    form = next(name for op, name in _WEIGHTS.items() if is_op(weights, op))
     if form == "softmax" and argument(weights, "dim") not in (-1, len(shape(weights)) - 1):
         return None
-    scores = _Scores(weights.args[0], shape(weights))
+    first = weights.args[0] if beside is None else beside.scores
+    scores = _Scores(first, shape(first))
     while not is_op(scores.node, *_PRODUCTS, aten.baddbmm.default):
         if only_user(scores.node) is None or shape(scores.node) != scores.sizes or not scores.step():
             return None
@@ -90,11 +94,19 @@ def _written_out(node: fx.Node) -> Attention | None:
     q, k, v = (_unreshaped(x, scores.lead) for x in (q, k, v))
     plain = untransposed(k)
     transposed, k = plain is None, k if plain is None else plain
+    sinks = beside.sinks if beside is not None else None
+    if isinstance(sinks, fx.Node) and (sinks := of_rows(sinks, scores.lead)) is None:
+        return None
     if not scores.factors and all(_is_widened(x, dtype(v)) for x in (q, k)):  # a factor of float32 is more than 16 bits hold
         q, k = q.args[0], k.args[0]  # type: ignore[union-attr]
+    scale = scores.factor * (scores.cap or 1.0)
     return Attention(
-        q, k, v, scores.lead, scores.factor, transposed, tuple(scores.factors), tuple(scores.biases), tuple(scores.masks), form=form,
-    )  # fmt: skip
+        q, k, v, scores.lead, scale, transposed, tuple(scores.factors), tuple(scores.biases), tuple(scores.masks), cap=scores.cap, sinks=sinks,
+        form=form,
+    ) if 0 < scale < math.inf else None  # fmt: skip
+
+
+_WEIGHTS = {aten.softmax.int: "softmax", aten.relu.default: "relu", aten.sigmoid.default: "sigmoid"}
 
 
 def _is_widened(node: Any, kind: torch.dtype) -> bool:
@@ -107,7 +119,7 @@ class _Scores:
 
     def __init__(self, node: Any, sizes: tuple[int, ...]) -> None:
         self.node, self.sizes, self.lead = node, sizes, sizes[:-2]
-        self.factor, self.factors = 1.0, list[fx.Node]()
+        self.factor, self.factors, self.cap = 1.0, list[fx.Node](), 0.0
         self.biases, self.masks = list[fx.Node](), list[Mask]()
         self.reshaped = False
 
@@ -127,7 +139,16 @@ class _Scores:
                 return False
             self.node, self.sizes = inner, shape(inner)
             return True
-        return not self.reshaped and (self._mask() or self._factor() or self._bias())
+        if is_op(self.node, aten.tanh.default):
+            return self._cap()
+        return not self.reshaped and ((not self.cap and self._mask()) or self._factor() or (not self.cap and self._bias()))
+
+    def _cap(self) -> bool:
+        """A number times tanh, which has a product alone in it: a mask or a bias in there would be bent, too."""
+        if self.cap or self.factors:
+            return False
+        self.cap, self.factor, self.node = self.factor, 1.0, self.node.args[0]
+        return True
 
     def _mask(self) -> bool:
         masked = _masked(self.node)
@@ -165,7 +186,7 @@ class _Scores:
 
     def take_sum(self) -> bool:
         """Take the bias of a product that is added to one."""
-        if self.factor != 1.0 or self.factors or argument(self.node, "beta") != 1 or argument(self.node, "alpha") <= 0:
+        if self.cap or self.factor != 1.0 or self.factors or argument(self.node, "beta") != 1 or argument(self.node, "alpha") <= 0:
             return False
         self.factor = float(argument(self.node, "alpha"))
         self.biases.append(self.node.args[0])
@@ -238,17 +259,18 @@ def _biased(node: Any) -> tuple[Any, Any]:
     """Return the term of a sum that has products in it, and the other one."""
     if not is_op(node, aten.add.Tensor) or argument(node, "alpha") != 1 or not all(map(is_tensor, node.args[:2])):
         return None, None
-    for x, bias in (node.args[:2], node.args[1::-1]):
-        if shape(x) == shape(node) and _leads_to_product(x):
-            return x, bias
+    for ops in ((), (aten.tanh.default,)):  # what is capped only where the other is no product
+        for x, bias in (node.args[:2], node.args[1::-1]):
+            if shape(x) == shape(node) and _leads_to_product(x, *ops):
+                return x, bias
     return None, None
 
 
-def _leads_to_product(node: Any) -> bool:
+def _leads_to_product(node: Any, *more: Any) -> bool:
     for _ in range(_DEEPEST):
         if is_op(node, *_PRODUCTS, aten.baddbmm.default):
             return True
-        if not is_op(node, aten.mul, aten.multiply, aten.div, aten.add.Tensor, aten.to.dtype, aten.masked_fill, aten.where, *_RESHAPES):
+        if not is_op(node, aten.mul, aten.multiply, aten.div, aten.add.Tensor, aten.to.dtype, aten.masked_fill, aten.where, *_RESHAPES, *more):
             return False
         at = 1 if is_op(node, aten.where) and is_tensor(node.args[1]) and _number(node.args[1]) is None else 2 if is_op(node, aten.where) else 0
         scaled = _scaled(node)[1]
@@ -273,7 +295,8 @@ def _covered(found: Attention, node: fx.Node) -> bool:
     if len(types) != 1 or types.pop() not in (torch.float32, torch.bfloat16, torch.float16):
         return False
     fit = all(fits(shape(mask.node), sizes) for mask in found.masks) and all(fits(of_lead(bias, found), sizes) for bias in found.biases)
-    floats = all(value(x).is_floating_point() and dtype(x) != torch.float64 for x in (*found.biases, *found.factors))
+    given = [found.sinks] if isinstance(found.sinks, fx.Node) else []
+    floats = all(value(x).is_floating_point() and dtype(x) != torch.float64 for x in (*found.biases, *found.factors, *given))
     return fit and floats and _same_but_for_leading(shape(node), (*q[:-1], v[-1]))
 
 

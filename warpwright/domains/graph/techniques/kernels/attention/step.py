@@ -11,16 +11,17 @@ from typing import Any
 import torch
 
 from warpwright.domains.graph.techniques.kernels.attention.blocks import backward_shape
-from warpwright.domains.graph.techniques.kernels.attention.calls import FLASH_ATTENTION, FLASH_BACKWARD, FLASH_FORWARD
+from warpwright.domains.graph.techniques.kernels.attention.calls import FLASH_ATTENTION, FLASH_BACKWARD, FLASH_FORWARD, FLASH_OF_SINKS
 from warpwright.domains.graph.training import IN_STEPS, WITH_GRADIENT
 
 NAMESPACE = "warpwright_attention"
 _MASKED = "bool causal, int offset, int window, Tensor? mask, bool hidden, float? fill, Tensor? bias"
 _FORMS = {
     "forward": f"(Tensor q, Tensor k, Tensor v, float scale, {_MASKED}, Tensor? tiles, str form, str dead, int products, bool turned, "
-               "int[] blocks) -> (Tensor, Tensor)",
-    "backward": f"(Tensor dy, Tensor q, Tensor k, Tensor v, Tensor y, Tensor ends, float scale, {_MASKED}, str dead, int products, int[] blocks) -> "
-                "(Tensor, Tensor, Tensor)",
+               "int[] blocks, float cap=0.0, Tensor? sinks=None) -> (Tensor, Tensor)",
+    "backward": f"(Tensor dy, Tensor q, Tensor k, Tensor v, Tensor y, Tensor ends, float scale, {_MASKED}, str dead, int products, int[] blocks, "
+                "float cap=0.0) -> (Tensor, Tensor, Tensor)",
+    "of_sinks": "(Tensor dy, Tensor y, Tensor ends, Tensor sinks) -> Tensor",
 }  # fmt: skip
 
 
@@ -32,30 +33,37 @@ def _define(name: str, call: Any) -> Any:
     return getattr(getattr(torch.ops, NAMESPACE), name).default
 
 
-_FORWARD, _BACKWARD = _define("forward", FLASH_FORWARD), _define("backward", FLASH_BACKWARD)
-IN_STEPS.update({_FORWARD: FLASH_FORWARD, _BACKWARD: FLASH_BACKWARD})
+_FORWARD, _BACKWARD, _OF_SINKS = (_define(*one) for one in (("forward", FLASH_FORWARD), ("backward", FLASH_BACKWARD), ("of_sinks", FLASH_OF_SINKS)))
+IN_STEPS.update({_FORWARD: FLASH_FORWARD, _BACKWARD: FLASH_BACKWARD, _OF_SINKS: FLASH_OF_SINKS})
+
+
+_SINKS = 14
+"""Place of the sinks among what follows `scale`."""
 
 
 class _Recorded(torch.autograd.Function):
-    """The two as one function that autograd knows."""
+    """They as one function that autograd knows."""
 
     @staticmethod
     def forward(ctx: Any, q: Any, k: Any, v: Any, scale: float, *rest: Any) -> torch.Tensor:
         """Return attention, and keep what its gradients need."""
         y, ends = _FORWARD(q, k, v, scale, *rest)
-        mask, bias = rest[3], rest[6]
-        ctx.save_for_backward(q, k, v, y, ends, mask, bias)
+        mask, bias, sinks = rest[3], rest[6], rest[_SINKS] if len(rest) > _SINKS else None
+        ctx.save_for_backward(q, k, v, y, ends, mask, bias, sinks)
         ctx.scale, ctx.rest = scale, rest
         return y  # type: ignore[no-any-return]
 
     @staticmethod
     def backward(ctx: Any, dy: torch.Tensor) -> Any:
-        """Return the gradients of q, k and v."""
-        q, k, v, y, ends, mask, bias = ctx.saved_tensors
-        causal, offset, window, _, hidden, fill, _, _, _, dead, products, _, _ = ctx.rest
+        """Return the gradients of q, k and v, and of sinks."""
+        q, k, v, y, ends, mask, bias, sinks = ctx.saved_tensors
+        causal, offset, window, _, hidden, fill, _, _, _, dead, products, _, _, *more = ctx.rest
         blocks = backward_shape(max(q.shape[-1], v.shape[-1]), q.dtype != torch.float32)
-        gradients = _BACKWARD(dy, q, k, v, y, ends, ctx.scale, causal, offset, window, mask, hidden, fill, bias, dead, products, blocks)
-        return (*gradients, *[None] * (1 + len(ctx.rest)))
+        gradients = _BACKWARD(dy, q, k, v, y, ends, ctx.scale, causal, offset, window, mask, hidden, fill, bias, dead, products, blocks, *more[:1])
+        of_rest = [None] * (1 + len(ctx.rest))
+        if sinks is not None and ctx.needs_input_grad[4 + _SINKS]:
+            of_rest[-1] = _OF_SINKS(dy, y, ends, sinks)
+        return (*gradients, *of_rest)
 
 
 WITH_GRADIENT[FLASH_ATTENTION] = _Recorded.apply

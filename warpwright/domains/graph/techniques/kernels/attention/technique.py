@@ -46,7 +46,7 @@ LEAST_FLOPS = 1e8
 
 @dataclass(frozen=True)
 class FlashAttentions:
-    """softmax(scale q k^T + bias, masked) v, or relu in softmax's place, or the library's call  ->  one kernel that never writes the scores.
+    """softmax(scale q k^T + bias, masked) v, or relu or sigmoid for softmax, or the library's call  ->  one kernel that never writes the scores.
 
     float32 operands are split in two float16 numbers each, whose three products that matter are summed in float32 (`float32`), or rounded to one
     (`tf32`, for programs that permit TF32 in products); bfloat16 and float16 are multiplied as they are.
@@ -170,9 +170,16 @@ def _emit(e: Edit, node: fx.Node, found: Attention, products: int, listed: bool 
     new = at.call(
         FLASH_WIDE if wide else FLASH_ATTENTION,
         q, k, v, found.scale, found.causal, found.offset, found.window, *masked, bias, tiles, found.form, found.dead, products,
-        turned, blocks,
+        turned, blocks, *capped(at, found),
     )  # fmt: skip
     e.replace(node, at.shaped(new, shape(node)))
+
+
+def capped(at: Inserter, found: Attention) -> tuple[float | fx.Node | None, ...]:
+    """Return a cap and sinks, which most attentions have not."""
+    if found.sinks is None:
+        return (found.cap,) if found.cap else ()
+    return found.cap, at.call(aten.new_full.default, found.q, [1, 1, 1, 1], found.sinks) if isinstance(found.sinks, float) else found.sinks
 
 
 def operands(at: Inserter, found: Attention) -> tuple[fx.Node, fx.Node, fx.Node]:
