@@ -1,12 +1,13 @@
-"""Programs whose product ends with more than element-wise calls, on one GPU: norms of groups, reduced rows; and halves of symmetric products.
+"""Programs whose product ends with more than element-wise calls, on one GPU: norms of groups, reduced rows; and halves of symmetric products, and of
+those of which one side of the diagonal is kept.
 
     timeout -k 2 70 python -m benchmarks.kernels.product_ends --out OUT [--cases "group norm|x x^T"] [--no-compile] [--seconds 58] [--jobs 12] [--dry]
 
 A row a case: milliseconds of eager, torch.compile, the library's product with our kernel after it ("two kernels"), our kernel that ends so ("ours",
 with few terms also as two programs of a multiprocessor, with few tiles also in blocks and pieces that fill the multiprocessors), and cuBLAS's product
 with nothing after it; medians of five batches in turns, calls back to back, of cases with few tiles also as CUDA graphs. Errors of a part of the
-result against float64, over eager's. "gain": of the fastest other program. TF32 is permitted in float32 products. Programs are written and compiled by other
-processes first.
+result against float64, over eager's. "gain": of the fastest other program. TF32 is permitted in float32 products. Programs are written and compiled
+by other processes first.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from warpwright.domains.graph.techniques.products import fused_product
 from warpwright.domains.graph.techniques.products.fused_product import FILLED, FusedProducts
 from warpwright.domains.graph.techniques.products.half_products import HalfProducts
 from warpwright.domains.graph.techniques.products.symmetric_product import SymmetricProducts
+from warpwright.domains.graph.techniques.products.triangular_product import TriangularProducts
 
 FILE = """import torch
 from torch import nn
@@ -58,7 +60,7 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
-FUSED, SYMMETRIC = FusedProducts(), SymmetricProducts()
+FUSED, SYMMETRIC, TRIANGULAR = FusedProducts(), SymmetricProducts(), TriangularProducts()
 WAYS = ("two kernels", "ours")
 TWO_PROGRAMS = "ours, two programs"
 """Of a multiprocessor, one of which ends while the other sums."""
@@ -135,6 +137,10 @@ CASES: dict[str, Case] = {
     "bf16 x x^T of 4096 x 1024, scaled, exponential": Case("pass", "return torch.exp(x @ x.T * 0.01 - 10.0)", (4096, 1024), 4096, SYMMETRIC),
     "fp16 x x^T of 64 x 512 x 4096, scaled": Case(
         "pass", "return torch.bmm(x, x.transpose(1, 2)) / 2048", (64, 512, 4096), 512, SYMMETRIC, torch.float16),
+    "bf16 upper side of 4096 x 4096 -> 4096 (1:14)": Case(
+        "self.right = nn.Parameter(torch.randn(4096, 4096) / 64)", "return torch.triu(x @ self.right)", (4096, 4096), 4096, TRIANGULAR),
+    "bf16 lower side of 8192 x 4096 -> 8192, scaled": Case(
+        "self.right = nn.Parameter(torch.randn(4096, 8192) / 64)", "return torch.tril(x @ self.right * 0.5)", (8192, 4096), 8192, TRIANGULAR),
 }  # fmt: skip
 
 

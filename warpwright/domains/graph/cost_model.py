@@ -35,6 +35,7 @@ from warpwright.domains.graph.techniques.convolutions.convolution import read as
 from warpwright.domains.graph.techniques.convolutions.ends import Ended
 from warpwright.domains.graph.techniques.products import symmetric_product, tiles
 from warpwright.domains.graph.techniques.products.fused_product import FusedProduct
+from warpwright.domains.graph.techniques.products.triangular_product import TriangularProduct
 from warpwright.domains.graph.techniques.products.view_products import VIEW_PRODUCT, calls_of
 from warpwright.domains.graph.techniques.reduction import ADAPTIVE, read_reduction
 from warpwright.tf32 import permits
@@ -204,7 +205,9 @@ def launches(node: fx.Node, rates: Rates | None = None) -> float:
     if getattr(node.target, "__name__", "") == "int8_linear":
         return SLICED_LAUNCHES
     if isinstance(node.target, FusedProduct):
-        return FUSED_PRODUCT_LAUNCH + (1 if node.target.pieces > 1 else 0)  # zeros for the counts of pieces
+        return FUSED_PRODUCT_LAUNCH + node.target.zeros
+    if isinstance(node.target, TriangularProduct):
+        return 1 + node.target.zeros
     if node.target is VIEW_PRODUCT:
         return calls_of(node)
     if isinstance(node.target, Launches):
@@ -355,7 +358,7 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
         x, w = node.args[:2]
         columns = shape(w)[-2 if node.target.by_rows else -1]  # type: ignore[arg-type]
         return _KINDS.get(value(x).dtype, "float32"), 2.0 * math.prod(shape(x)) * columns  # type: ignore[arg-type]
-    if name.startswith("symmetric_product_"):
+    if name.startswith(("symmetric_product_", "triangular_product_")):
         return "half, tiles of 128", symmetric_product.operations(node.args[0], node)  # type: ignore[arg-type]
     if name.startswith("fft_") and is_tensor(node) and is_tensor(node.args[0]):
         return "fft", _transform(node)

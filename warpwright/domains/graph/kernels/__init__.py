@@ -34,6 +34,11 @@ class FromFile:
     file = ""
 
     @property
+    def zeros(self) -> int:
+        """How many tensors of zeros torch makes for the kernel, by a call each."""
+        return 0
+
+    @property
     def shared_text(self) -> str:
         """The function's text and its kernels', which stand in a generated file once."""
         return text(self.file)

@@ -90,6 +90,11 @@ class FusedProduct(FromFile):
         """In how many the terms of the tiles that do not fill the multiprocessors are cut."""
         return self.blocks[8] if len(self.blocks) > 8 else 1
 
+    @property
+    def zeros(self) -> int:
+        """Counts of the pieces that have come."""
+        return int(self.pieces > 1)
+
     def __call__(self, x: torch.Tensor, w: torch.Tensor, *operands: torch.Tensor) -> torch.Tensor:
         """Return what the function computes, by torch's own calls."""
         x, w = (x.float(), w.float()) if self.wide else (x, w)
@@ -137,7 +142,7 @@ def load(operand: fx.Node, start: fx.Node) -> str | None:
 
 
 @dataclass(frozen=True)
-class _Operands:
+class Operands:
     """What a product in 16 bits is of: x [..., k] times rows of w [n, k], or w [k, n], or as many of them as x has batches; and a bias, or None."""
 
     x: fx.Node
@@ -146,7 +151,7 @@ class _Operands:
     bias: Any
 
 
-def _operands_of(node: fx.Node) -> _Operands | None:
+def operands_of(node: fx.Node) -> Operands | None:
     """Return what the product at a call is of, where a kernel covers it, whatever follows."""
     bias: Any = None
     if is_op(node, aten.linear.default):
@@ -164,13 +169,13 @@ def _operands_of(node: fx.Node) -> _Operands | None:
     if not by_rows and (source := untransposed(w)) is not None:
         w, by_rows = source, True
     covered = _covered(node, x, w)  # type: ignore[arg-type]
-    return _Operands(x, w, by_rows, bias) if covered else None  # type: ignore[arg-type]
+    return Operands(x, w, by_rows, bias) if covered else None  # type: ignore[arg-type]
 
 
 def read(node: fx.Node, fill: bool = False) -> _Found | None:
     """Return the product at a call and what follows it, where the kernel covers both; with `fill` in blocks that fill the multiprocessors, where
     these are others than the usual ones."""
-    of = _operands_of(node)
+    of = operands_of(node)
     if of is None:
         return None
     x, bias = of.x, of.bias
@@ -193,7 +198,7 @@ def read(node: fx.Node, fill: bool = False) -> _Found | None:
     return _Found(of.x, of.w, of.by_rows, bias is not None, end, blocks, reduction)
 
 
-def _lie_in_one(of: _Operands, end: Epilogue, blocks: list[int]) -> bool:
+def _lie_in_one(of: Operands, end: Epilogue, blocks: list[int]) -> bool:
     """Do tiles lie in one batch each, of operands that are no copies? A softmax reads scores after the library's call anyway, scaled as well."""
     reader = only_user(end.last)
     plain = value(of.x).is_contiguous() and value(of.w).is_contiguous() and not (reader is not None and is_op(reader, aten.softmax.int))
