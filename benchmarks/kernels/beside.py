@@ -133,6 +133,18 @@ def in_turns(row: Row, calls: Mapping[str, Callable[[], Any]], rounds: int = 5) 
     row["ms"] |= {name: round(1e3 * statistics.median(each[name] for each in taken), 4) for name in calls}
 
 
+def in_a_graph(call: Callable[[], object]) -> torch.cuda.CUDAGraph:
+    """Return a CUDA graph of a call: its replay costs the host little, so that batches of it take what the GPU does."""
+    graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        call()
+    torch.cuda.current_stream().wait_stream(stream)
+    with torch.cuda.graph(graph):
+        call()
+    return graph
+
+
 def said(row: Row, flops: float, own_error: float, more: Row | None = None) -> list[Row]:
     """Return what follows from a row as two: our fastest program beside the others, and all shapes of a block with what failed.
 

@@ -3,12 +3,14 @@
     timeout -k 2 50 python -m benchmarks.kernels.fused_products --out OUT [--cases bf16] [--ways all] [--seconds 40] [--jobs 14] [--dry]
 
 As `benchmarks.kernels.attention`. "product alone" is cuBLAS without anything after it: what a fused end is measured against. float32 is in TF32
-(`torch.backends.cuda.matmul.allow_tf32`) for all programs.
+(`torch.backends.cuda.matmul.allow_tf32`) for all programs. With `--ways all` a third row a case with few tiles: all shapes in CUDA graphs, those with
+pieces beside those without.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -17,12 +19,13 @@ from typing import Any, cast
 import torch
 from torch.nn import functional as F
 
-from benchmarks.kernels.beside import beside_others, call_once, error, options_of, said, timed
+from benchmarks.kernels.beside import beside_others, call_once, error, in_a_graph, in_turns, options_of, said, timed
 from warpwright.domains.graph import kernels
 from warpwright.domains.graph.techniques.products.fused_product import block_shape
 
 Way = tuple[int, ...]
-"""Rows, columns and depth of a block, rows of blocks in a group, warps, stages; and in how many parts a tile ends, and blocks of a multiprocessor."""
+"""Rows, columns and depth of a block, rows of blocks in a group, warps, stages; and in how many parts a tile ends, blocks of a multiprocessor, and
+pieces of the terms of tiles that do not fill it."""
 _ENDS = '''
 
 @triton.jit
@@ -76,6 +79,9 @@ CASES: dict[str, Case] = {
     "bf16 4096 x 4096 -> 4096, relu": Case(4096, 4096, 4096, "relu"),
     "bf16 8192 x 768 -> 3072, gelu": Case(8192, 768, 3072, "gelu"),
     "bf16 8192 x 3072 -> 768, residual": Case(8192, 3072, 768, "residual"),
+    "bf16 2048 x 3072 -> 768, residual": Case(2048, 3072, 768, "residual"),
+    "bf16 4096 x 4096 -> 1280, relu": Case(4096, 4096, 1280, "relu"),
+    "bf16 1024 x 8192 -> 512, gelu": Case(1024, 8192, 512, "gelu"),
     "bf16 1024 x 1024 -> 4096, gelu": Case(1024, 1024, 4096, "gelu"),
     "bf16 512 x 1000 -> 1000, relu": Case(512, 1000, 1000, "relu"),
     "fp16 4096 x 4096 -> 11008, gelu": Case(4096, 4096, 11008, "gelu", torch.float16),
@@ -87,12 +93,22 @@ _WAYS: tuple[Way, ...] = (
     (128, 256, 64, 8, 8, 3), (128, 128, 64, 8, 8, 4), (128, 128, 64, 8, 4, 3), (128, 64, 64, 8, 4, 4),
     (128, 128, 64, 8, 8, 3, 2, 2), (128, 128, 64, 8, 8, 3, 4, 2),
 )  # fmt: skip
+_CUT: tuple[Way, ...] = ((128, 256, 64, 8, 8, 3, 4, 1, 2), (128, 128, 64, 8, 8, 4, 2, 1, 2), (128, 128, 64, 8, 8, 4, 2, 1, 4))
+"""With the terms of some tiles in pieces."""
+_MOST_CUT = 400
+"""Tiles of 128 x 128 up to which those are timed: three waves."""
 _WAYS_TF32: tuple[Way, ...] = ((128, 128, 32, 8, 8, 4), (128, 256, 32, 8, 8, 2), (128, 64, 32, 8, 4, 4))
 
 
 def ways(case: Case, which: str) -> tuple[Way | None, ...]:
     """Return the shapes of a block to be timed; None is what the template chooses."""
-    return (None,) if which == "chosen" else _WAYS_TF32 if case.kind == torch.float32 else _WAYS
+    if which == "chosen" or case.kind == torch.float32:
+        return (None,) if which == "chosen" else _WAYS_TF32
+    return (*_WAYS, *(_CUT if _is_cut(case) else ()))
+
+
+def _is_cut(case: Case) -> bool:
+    return case.kind != torch.float32 and math.ceil(case.m / 128) * math.ceil(case.n / 128) <= _MOST_CUT
 
 
 class Called:
@@ -162,6 +178,13 @@ def _rows(name: str, options: argparse.Namespace, template: Any) -> Iterator[dic
     if "ms" in first and isinstance(more.get("product alone ms"), float):
         first["of the product alone"] = round(more["product alone ms"] / first["ms"], 3)
     yield from (first, shapes)
+    if not options.dry and options.ways == "all" and _is_cut(case):
+        calls: dict[str, Callable[[], Any]] = {" ".join(map(str, way)): partial(called.ours, way) for way in ways(case, "all") if way}
+        calls = {name: call for name, call in calls.items() if name in row["ms"]}
+        calls |= {"eager": called.baselines()["eager"], "product alone": lambda: called.x @ called.w.T}
+        graphs: dict[str, Any] = {"ms": {}}
+        in_turns(graphs, {name: in_a_graph(call).replay for name, call in calls.items()})
+        yield {"table": "products-graphs", "case": name, "ms": graphs["ms"]}
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ import torch
 
 from benchmarks.kernelbench.first import first
 from benchmarks.kernels import row_file
+from benchmarks.kernels.beside import in_a_graph
 from warpwright.base import Action
 from warpwright.domains.graph.ir import find
 from warpwright.domains.graph.libraries import LIBRARIES
@@ -186,20 +187,9 @@ def _times(call: Callable[[], object]) -> dict[str, Any]:
 
     seconds = {"us": round(1e6 * timed(call), 1)}
     try:
-        return seconds | {"graph us": round(1e6 * timed(_recorded(call).replay), 1)}
+        return seconds | {"graph us": round(1e6 * timed(in_a_graph(call).replay), 1)}
     except RuntimeError as error:  # it asks the GPU for numbers, say
         return seconds | {"no graph": str(error).splitlines()[0][:200]}
-
-
-def _recorded(call: Callable[[], object]) -> torch.cuda.CUDAGraph:
-    graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        call()
-    torch.cuda.current_stream().wait_stream(stream)
-    with torch.cuda.graph(graph):
-        call()
-    return graph
 
 
 def _rms(seen: torch.Tensor, exact: torch.Tensor) -> float:

@@ -1,11 +1,13 @@
-"""Programs whose product ends with more than element-wise calls, on one GPU: norms of groups, reduced rows; and halves of symmetric products.
+"""Programs whose product ends with more than element-wise calls, on one GPU: norms of groups, reduced rows; and halves of symmetric products, and of
+those of which one side of the diagonal is kept.
 
     timeout -k 2 70 python -m benchmarks.kernels.product_ends --out OUT [--cases "group norm|x x^T"] [--no-compile] [--seconds 58] [--jobs 12] [--dry]
 
 A row a case: milliseconds of eager, torch.compile, the library's product with our kernel after it ("two kernels"), our kernel that ends so ("ours",
-with few terms also as two programs of a multiprocessor), and cuBLAS's product with nothing after it; medians of five batches in turns, calls back to
-back. Errors of a part of the result against float64, over eager's. "gain": of the fastest other program. TF32 is permitted in float32 products.
-Programs are written and compiled by other processes first.
+with few terms also as two programs of a multiprocessor, with few tiles also in blocks and pieces that fill the multiprocessors), and cuBLAS's product
+with nothing after it; medians of five batches in turns, calls back to back, of cases with few tiles also as CUDA graphs. Errors of a part of the
+result against float64, over eager's. "gain": of the fastest other program. TF32 is permitted in float32 products. Programs are written and compiled
+by other processes first.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from unittest import mock
 
 import torch
 
-from benchmarks.kernels.beside import compile_all, error, in_turns, module, options_of
+from benchmarks.kernels.beside import compile_all, error, in_a_graph, in_turns, module, options_of
 from benchmarks.kernels.row_file import Row, run
 from warpwright.base import Action
 from warpwright.domains.graph.capture import from_module
@@ -31,9 +33,10 @@ from warpwright.domains.graph.ir import GraphIR
 from warpwright.domains.graph.lower import Original, lower
 from warpwright.domains.graph.techniques.kernels.fuse import FuseCuda, fuse_cuda
 from warpwright.domains.graph.techniques.products import fused_product
-from warpwright.domains.graph.techniques.products.fused_product import FusedProducts
+from warpwright.domains.graph.techniques.products.fused_product import FILLED, FusedProducts
 from warpwright.domains.graph.techniques.products.half_products import HalfProducts
 from warpwright.domains.graph.techniques.products.symmetric_product import SymmetricProducts
+from warpwright.domains.graph.techniques.products.triangular_product import TriangularProducts
 
 FILE = """import torch
 from torch import nn
@@ -57,10 +60,12 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
-FUSED, SYMMETRIC = FusedProducts(), SymmetricProducts()
+FUSED, SYMMETRIC, TRIANGULAR = FusedProducts(), SymmetricProducts(), TriangularProducts()
 WAYS = ("two kernels", "ours")
 TWO_PROGRAMS = "ours, two programs"
 """Of a multiprocessor, one of which ends while the other sums."""
+FILL = "ours, filled"
+"""As `fused_product(fill=1)`, where that is another program."""
 _FEW_SHAPE = [128, 128, 64, 8, 8, 3, 4, 2]
 
 
@@ -78,6 +83,9 @@ class Case:
     few: bool = False
     """Has it few terms, so that ours is timed as two programs of a multiprocessor as well?"""
 
+    filled: bool = False
+    """Has it tiles that do not fill the multiprocessors, so that ours is timed with other blocks and pieces as well?"""
+
     @property
     def text(self) -> str:
         """Return the task's file."""
@@ -91,7 +99,7 @@ class Case:
     @property
     def ways(self) -> tuple[str, ...]:
         """Return our programs' names."""
-        return (*WAYS, TWO_PROGRAMS) if self.few else WAYS
+        return (*WAYS, *([TWO_PROGRAMS] if self.few else []), *([FILL] if self.filled else []))
 
     @property
     def part(self) -> slice:
@@ -119,10 +127,20 @@ CASES: dict[str, Case] = {
     "bf16 32 x 1024 x 1024 -> 1024, silu": Case(
         "self.right = nn.Parameter(torch.randn(32, 1024, 1024) / 32)", "return F.silu(torch.bmm(x, self.right))", (32, 1024, 1024), 1024, FUSED,
         few=True),
+    "bf16 8192 x 3072 -> 768, residual": Case(
+        _linear(3072, 768), "return self.linear(x) + x[:, :768]", (8192, 3072), 768, FUSED, filled=True),
+    "bf16 4096 x 3072 -> 768, gelu": Case(_linear(3072, 768), "return F.gelu(self.linear(x))", (4096, 3072), 768, FUSED, filled=True),
+    "bf16 4096 x 4096 -> 1280, silu": Case(_linear(4096, 1280), "return F.silu(self.linear(x))", (4096, 4096), 1280, FUSED, filled=True),
+    "bf16 1024 x 8192 -> 512, silu": Case(_linear(8192, 512), "return F.silu(self.linear(x))", (1024, 8192), 512, FUSED, filled=True),
+    "bf16 512 x 4096 -> 4096, silu": Case(_linear(4096, 4096), "return F.silu(self.linear(x))", (512, 4096), 4096, FUSED, filled=True),
     "bf16 x x^T of 8192 x 4096": Case("pass", "return x @ x.T", (8192, 4096), 8192, SYMMETRIC),
     "bf16 x x^T of 4096 x 1024, scaled, exponential": Case("pass", "return torch.exp(x @ x.T * 0.01 - 10.0)", (4096, 1024), 4096, SYMMETRIC),
     "fp16 x x^T of 64 x 512 x 4096, scaled": Case(
         "pass", "return torch.bmm(x, x.transpose(1, 2)) / 2048", (64, 512, 4096), 512, SYMMETRIC, torch.float16),
+    "bf16 upper side of 4096 x 4096 -> 4096 (1:14)": Case(
+        "self.right = nn.Parameter(torch.randn(4096, 4096) / 64)", "return torch.triu(x @ self.right)", (4096, 4096), 4096, TRIANGULAR),
+    "bf16 lower side of 8192 x 4096 -> 8192, scaled": Case(
+        "self.right = nn.Parameter(torch.randn(4096, 8192) / 64)", "return torch.tril(x @ self.right * 0.5)", (8192, 4096), 8192, TRIANGULAR),
 }  # fmt: skip
 
 
@@ -166,7 +184,7 @@ def program(case: Case, way: str) -> tuple[GraphIR, list[Action]]:
     actions, techniques = list[Action](), [HalfProducts(tf32=True)] if case.kind == torch.float32 else []
     shaped = mock.patch.object(fused_product, "_blocks", lambda *_: _FEW_SHAPE) if way == TWO_PROGRAMS else nullcontext()
     for technique in (*techniques, *([case.technique] if way != "two kernels" else [])):
-        actions.append(Action(technique.name))
+        actions.append(FILLED if way == FILL and technique is FUSED else Action(technique.name))
         with shaped:
             ir = technique.apply(ir, actions[-1])
     if list(FuseCuda().sites(ir)):
@@ -226,11 +244,15 @@ def _rows(name: str, options: argparse.Namespace) -> Iterator[Row]:
         half, right = x.half(), right.half()
     else:
         calls["product alone"] = lambda: x @ right.mT
+    if case.filled:  # some take a GPU less than a host takes to ask for them
+        graphs: Row = {"ms": {}}
+        in_turns(graphs, {way: in_a_graph(call).replay for way, call in calls.items() if way != "compile"})
+        row["in a CUDA graph ms"] = graphs["ms"]
     in_turns(row, calls)
     ms, alone = row.pop("ms"), row.pop("failed")
     others = min(ms[way] for way in ("eager", "two kernels", "compile") if way in ms)
     row |= {f"{way} ms": ms[way] for way in ms}
-    own = [ms[way] for way in ("ours", TWO_PROGRAMS) if way in ms]
+    own = [ms[way] for way in ("ours", TWO_PROGRAMS, FILL) if way in ms]
     if own:
         row |= {"TFLOP/s": round(case.flops / min(own) / 1e9, 1), "gain": round(others / min(own), 3)}
         row |= {"of the product alone": round(ms["product alone"] / min(own), 3)}

@@ -33,8 +33,9 @@ from warpwright.domains.graph.techniques.algebra import einsum
 from warpwright.domains.graph.techniques.convolutions.convolution import Convolution
 from warpwright.domains.graph.techniques.convolutions.convolution import read as convolution_of
 from warpwright.domains.graph.techniques.convolutions.ends import Ended
-from warpwright.domains.graph.techniques.products import symmetric_product
+from warpwright.domains.graph.techniques.products import symmetric_product, tiles
 from warpwright.domains.graph.techniques.products.fused_product import FusedProduct
+from warpwright.domains.graph.techniques.products.triangular_product import TriangularProduct
 from warpwright.domains.graph.techniques.products.view_products import VIEW_PRODUCT, calls_of
 from warpwright.domains.graph.techniques.reduction import ADAPTIVE, read_reduction
 from warpwright.tf32 import permits
@@ -188,7 +189,7 @@ def call_seconds(node: fx.Node, rates: Rates) -> float:
     if on_gpu and is_op(node, aten.einsum.default):
         again += 2 * TURNED * einsum.copied_bytes(node) + einsum.bytes_between(node)
     if isinstance(node.target, FusedProduct):  # no product runs beside the end of a tile, which writes it: 2:37's result of 0.5 GB cost 0.1 ms
-        arithmetic += end_cost.seconds(node, _size(node) / rates.memory)
+        arithmetic = max(arithmetic, _in_tiles(node, node.target)) + end_cost.seconds(node, _size(node) / rates.memory)
     if getattr(node.target, "__name__", "").startswith("implicit_convolution"):
         again += bytes_of(node) + _scattered(node)
         return again / rates.memory + arithmetic + launches(node, rates) * rates.launch
@@ -204,7 +205,9 @@ def launches(node: fx.Node, rates: Rates | None = None) -> float:
     if getattr(node.target, "__name__", "") == "int8_linear":
         return SLICED_LAUNCHES
     if isinstance(node.target, FusedProduct):
-        return FUSED_PRODUCT_LAUNCH
+        return FUSED_PRODUCT_LAUNCH + node.target.zeros
+    if isinstance(node.target, TriangularProduct):
+        return 1 + node.target.zeros
     if node.target is VIEW_PRODUCT:
         return calls_of(node)
     if isinstance(node.target, Launches):
@@ -334,6 +337,12 @@ def _planes(node: fx.Node) -> float:
     return 0.0 if last else float(_size(x) + _size(node))  # type: ignore[arg-type]
 
 
+def _in_tiles(node: fx.Node, target: FusedProduct) -> float:
+    """Return the estimate of a `fused_product`'s sums by waves of its tiles: few of them leave multiprocessors idle."""
+    m, k, n = math.prod(shape(node.args[0])[:-1]), shape(node.args[0])[-1], shape(node.args[1])[-2 if target.by_rows else -1]  # type: ignore[arg-type]
+    return tiles.sums_seconds(m, n, k, target.blocks)
+
+
 def operations_of(node: fx.Node) -> tuple[str, float]:
     """Return the kind of a call's product and its multiplications and additions; 0 for what is no product."""
     name = getattr(node.target, "__name__", "")
@@ -349,7 +358,7 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
         x, w = node.args[:2]
         columns = shape(w)[-2 if node.target.by_rows else -1]  # type: ignore[arg-type]
         return _KINDS.get(value(x).dtype, "float32"), 2.0 * math.prod(shape(x)) * columns  # type: ignore[arg-type]
-    if name.startswith("symmetric_product_"):
+    if name.startswith(("symmetric_product_", "triangular_product_")):
         return "half, tiles of 128", symmetric_product.operations(node.args[0], node)  # type: ignore[arg-type]
     if name.startswith("fft_") and is_tensor(node) and is_tensor(node.args[0]):
         return "fft", _transform(node)

@@ -63,6 +63,6 @@ def call_seconds(node: fx.Node, launched: float) -> float:
     if name == "view_product":
         return PRODUCT * launched
     if isinstance(node.target, FromFile):
-        return DESCRIBED if node.target.file in WITH_DESCRIPTORS else TRITON * launched
+        return DESCRIBED + OPERATOR * node.target.zeros if node.target.file in WITH_DESCRIPTORS else TRITON * launched
     first = PRODUCT if is_op(node, *PRODUCTS) else CONVOLUTION if convolution_of(node) is not None else OPERATOR
     return first + OPERATOR * (launched - 1)

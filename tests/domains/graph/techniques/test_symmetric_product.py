@@ -53,7 +53,7 @@ FORMS = {
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(symmetric_product, "_is_worth_it", lambda *_: True)
+    monkeypatch.setattr(symmetric_product, "is_worth_it", lambda *_: True)
     monkeypatch.setattr(fused_product, "KINDS", (torch.float32,))
     monkeypatch.setattr(symmetric_product, "SIDE", 32)
     monkeypatch.setattr(symmetric_product, "DEPTH", 16)
@@ -98,7 +98,7 @@ def test_what_is_left_to_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_it_is_tried_where_tiles_fill_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    worth = symmetric_product._is_worth_it
+    worth = symmetric_product.is_worth_it
     assert [worth(1, m, 4096) for m in (512, 2048, 4096, 8192, 16384)] == [False, False, True, True, True]
     assert worth(64, 512, 1024) and not worth(1, 4096, 128) and not worth(8, 128, 65536)
     assert symmetric_product.tiles(4096) == 528 and symmetric_product.tiles(100) == 1

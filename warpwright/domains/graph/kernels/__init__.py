@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 _BEFORE = {
-    "direct_convolution": ("activations", "tf32"), "fused_product": ("activations", "product_end"),
+    "direct_convolution": ("activations", "extrema", "tf32"), "fused_product": ("activations", "extrema", "product_end"),
     "implicit_convolution": ("activations", "convolution_end"),
     "pointwise_convolution": ("activations", "convolution_end", "tf32"),
-    "symmetric_product": ("activations", "product_end"),
+    "symmetric_product": ("activations", "extrema", "product_end"),
 }  # fmt: skip
 """What stands before a kernel, beside `sound`: those that end with what follows them may end with an activation, those in TF32 round operands."""
 
@@ -32,6 +32,11 @@ class FromFile:
     """The graph's name for a generated function whose text is a file of this folder."""
 
     file = ""
+
+    @property
+    def zeros(self) -> int:
+        """How many tensors of zeros torch makes for the kernel, by a call each."""
+        return 0
 
     @property
     def shared_text(self) -> str:

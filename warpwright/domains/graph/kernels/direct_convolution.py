@@ -6,21 +6,11 @@ places all channels are in registers at once, and only the reduced ones go to me
 """
 
 # mypy: ignore-errors
-# ruff: noqa: F821 - sound.py and tf32.py stand before it
+# ruff: noqa: F821 - sound.py, extrema.py and tf32.py stand before it
 # --- generated programs hold what follows
 
 import triton
 import triton.language as tl
-
-
-@triton.jit
-def _larger(a, b):
-    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
-
-
-@triton.jit
-def _smaller(a, b):
-    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
 
 
 @triton.jit

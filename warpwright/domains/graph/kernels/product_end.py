@@ -7,19 +7,10 @@ number a row: a sum, a largest or smallest number, or the logarithm of a sum of 
 
 # mypy: ignore-errors
 # --- generated programs hold what follows
-
 import triton
 import triton.language as tl
 
-
-@triton.jit
-def _larger(a, b):
-    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
-
-
-@triton.jit
-def _smaller(a, b):
-    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
+from warpwright.domains.graph.kernels.extrema import _larger, _smaller
 
 
 @triton.jit

@@ -37,6 +37,7 @@ from warpwright.domains.graph.techniques.products import (
     small_products,
     symmetric_product,
     tf32x3,
+    triangular_product,
     view_products,
 )
 
@@ -68,6 +69,7 @@ convolution, which hide it from the rules that look for one.
 ON_CPU: tuple[Any, ...] = (*fold.TECHNIQUES, *forms.TECHNIQUES, *fuse.TECHNIQUES, *schedule.TECHNIQUES, *schedule.CPU_TECHNIQUES)
 _KERNELS: tuple[Any, ...] = (
     *recurrent.TECHNIQUES, *attention.TECHNIQUES, *view_products.TECHNIQUES, *short_products.TECHNIQUES, *symmetric_product.TECHNIQUES,
+    *triangular_product.TECHNIQUES,
     *fused_product.TECHNIQUES, *small_products.TECHNIQUES, *half_products.TECHNIQUES, *int8.TECHNIQUES,
     *tf32x3.TECHNIQUES, *precision.TECHNIQUES, *direct_convolution.TECHNIQUES, *implicit.TECHNIQUES, *half.TECHNIQUES, *windows.TECHNIQUES,
     *scans.TECHNIQUES, *activated.TECHNIQUES, *top_k.TECHNIQUES, *libraries.TECHNIQUES, *fuse.CUDA_TECHNIQUES,

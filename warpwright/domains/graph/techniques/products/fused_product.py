@@ -5,6 +5,8 @@
     amax(silu(group_norm(linear(x, W, b), 256, v, c)), -1)  ->  the largest number of each part of a row, from one kernel (`product_ends`)
     half_product(x, W) * minimum(s, t) * maximum(s, t) + b  ->  the same, from float16 to float32: what half_products.py makes of a product
 
+Where tiles do not fill the multiprocessors, `fill=1` takes blocks that do, or cuts the terms of some in pieces (`tiles.py`).
+
 The library has few such ends (a bias, a ReLU, one form of GELU); torch.compile writes what follows as a kernel of its own, which reads the product
 again. The kernel is `kernels/fused_product.py`.
 """
@@ -28,7 +30,7 @@ from warpwright.domains.graph.techniques.convolutions import epilogue
 from warpwright.domains.graph.techniques.convolutions.epilogue import Epilogue, Reading
 from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
 from warpwright.domains.graph.techniques.library import untransposed
-from warpwright.domains.graph.techniques.products import product_ends
+from warpwright.domains.graph.techniques.products import product_ends, tiles
 from warpwright.domains.graph.techniques.products.half_products import HALF_PRODUCT
 from warpwright.domains.graph.techniques.products.product_ends import RowReduction
 from warpwright.errors import NotApplicable
@@ -83,6 +85,16 @@ class FusedProduct(FromFile):
         self.by_rows, self.blocks = by_rows, blocks
         self.__name__ = f"fused_product_{digest(f'{self.text}{by_rows}{blocks}{wide}{reduce}')[:8]}"
 
+    @property
+    def pieces(self) -> int:
+        """In how many the terms of the tiles that do not fill the multiprocessors are cut."""
+        return self.blocks[8] if len(self.blocks) > 8 else 1
+
+    @property
+    def zeros(self) -> int:
+        """Counts of the pieces that have come."""
+        return int(self.pieces > 1)
+
     def __call__(self, x: torch.Tensor, w: torch.Tensor, *operands: torch.Tensor) -> torch.Tensor:
         """Return what the function computes, by torch's own calls."""
         x, w = (x.float(), w.float()) if self.wide else (x, w)
@@ -130,7 +142,7 @@ def load(operand: fx.Node, start: fx.Node) -> str | None:
 
 
 @dataclass(frozen=True)
-class _Operands:
+class Operands:
     """What a product in 16 bits is of: x [..., k] times rows of w [n, k], or w [k, n], or as many of them as x has batches; and a bias, or None."""
 
     x: fx.Node
@@ -139,7 +151,7 @@ class _Operands:
     bias: Any
 
 
-def _operands_of(node: fx.Node) -> _Operands | None:
+def operands_of(node: fx.Node) -> Operands | None:
     """Return what the product at a call is of, where a kernel covers it, whatever follows."""
     bias: Any = None
     if is_op(node, aten.linear.default):
@@ -157,19 +169,20 @@ def _operands_of(node: fx.Node) -> _Operands | None:
     if not by_rows and (source := untransposed(w)) is not None:
         w, by_rows = source, True
     covered = _covered(node, x, w)  # type: ignore[arg-type]
-    return _Operands(x, w, by_rows, bias) if covered else None  # type: ignore[arg-type]
+    return Operands(x, w, by_rows, bias) if covered else None  # type: ignore[arg-type]
 
 
-def read(node: fx.Node) -> _Found | None:
-    """Return the product at a call and what follows it, where the kernel covers both."""
-    of = _operands_of(node)
+def read(node: fx.Node, fill: bool = False) -> _Found | None:
+    """Return the product at a call and what follows it, where the kernel covers both; with `fill` in blocks that fill the multiprocessors, where
+    these are others than the usual ones."""
+    of = operands_of(node)
     if of is None:
         return None
     x, bias = of.x, of.bias
     for norms in (product_ends.NORMS, {}):
         end = epilogue.after(node, Reading(load, norms, product_ends.MOST_OPERANDS)) or Epilogue((node,), (), (), ())
         reduction = product_ends.reduction_after(end.last)
-        blocks = _blocks(node, x, end, reduction)
+        blocks = _blocks(node, x, end, reduction, fill)
         if product_ends.widest_group(end.nodes) <= part_of(blocks):
             break
     if len(shape(of.w)) > 2 and not _lie_in_one(of, end, blocks):
@@ -185,20 +198,24 @@ def read(node: fx.Node) -> _Found | None:
     return _Found(of.x, of.w, of.by_rows, bias is not None, end, blocks, reduction)
 
 
-def _lie_in_one(of: _Operands, end: Epilogue, blocks: list[int]) -> bool:
+def _lie_in_one(of: Operands, end: Epilogue, blocks: list[int]) -> bool:
     """Do tiles lie in one batch each, of operands that are no copies? A softmax reads scores after the library's call anyway, scaled as well."""
     reader = only_user(end.last)
     plain = value(of.x).is_contiguous() and value(of.w).is_contiguous() and not (reader is not None and is_op(reader, aten.softmax.int))
     return plain and shape(of.x)[-2] % blocks[0] == 0 and (of.by_rows or shape(of.x)[-1] % blocks[2] == 0)
 
 
-def _blocks(node: fx.Node, x: fx.Node, end: Epilogue, reduction: RowReduction | None) -> list[int]:
+def _blocks(node: fx.Node, x: fx.Node, end: Epilogue, reduction: RowReduction | None, fill: bool) -> list[int]:
     """Return the kernel's `shape` for a product that ends so."""
-    size = value(x).element_size()
-    blocks = block_shape(math.prod(shape(x)[:-1]), shape(node)[-1], size)
+    size, pieces = value(x).element_size(), 1
+    m, n, k = math.prod(shape(x)[:-1]), shape(node)[-1], shape(x)[-1]
+    blocks = block_shape(m, n, size)
+    if fill and (other := tiles.filling(m, n, k, blocks)) is not None:
+        *blocks, pieces = other
     read = max((value(q).element_size() for q in end.operands if shape(q) == shape(node)), default=0)
     written = 0 if reduction is not None else value(node).element_size()
-    return [*blocks, parts] if (parts := parts_of(blocks, size, written, read)) > 2 else blocks
+    parts = parts_of(blocks, size, max(written, 4 if pieces > 1 else 0), read)  # sums of pieces are float32
+    return [*blocks, parts, 1, pieces] if pieces > 1 else [*blocks, parts] if parts > 2 else blocks
 
 
 def _covered(node: fx.Node, x: fx.Node, w: fx.Node) -> bool:
@@ -209,6 +226,10 @@ def _covered(node: fx.Node, x: fx.Node, w: fx.Node) -> bool:
     (k, n), size = (shape(x)[-1], shape(node)[-1]), value(x).element_size()
     m = math.prod(shape(x)[:-1])
     return dtype(x) in KINDS and k * size % _EVEN == 0 and n * size % _EVEN == 0 and m < 1 << 31 and 2.0 * m * n * k >= _LEAST_FLOPS
+
+
+FILLED = Action("fused_product", params=(("fill", 1),))
+"""The same with blocks that fill the multiprocessors, of which some may be cut in pieces."""
 
 
 @dataclass(frozen=True)
@@ -223,19 +244,24 @@ class FusedProducts:
     traits: ClassVar[Traits] = Traits("S", tried_first=True, best_with=(fuse_cuda(1, DEFAULT), Action("cuda_graph")))
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
-        """Yield one action for all such products together."""
+        """Yield one action for all such products together; and one that fills the multiprocessors, where that is another for some."""
         late = ("compile", "cuda_graph", "plan", "fuse_cuda")
-        if ir.training is None and not any(ir.scheduled(name) for name in late) and any(map(read, _starts(ir))):
+        if ir.training is not None or any(ir.scheduled(name) for name in late):
+            return
+        found = [(node, one) for node in _starts(ir) if (one := read(node)) is not None]
+        if found:
             yield Action(self.name)
+        if any((other := read(node, fill=True)) is not None and other.blocks != one.blocks for node, one in found):
+            yield FILLED
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
         """Return the IR with every such product replaced, with what follows."""
         if action not in list(self.sites(ir)):
             raise NotApplicable("expected a large product in 16 bits that element-wise calls follow", f"not {action}")
-        e = edit(ir)
+        e, fill = edit(ir), action == FILLED
         for name in [node.name for node in _starts(ir)]:
             node = next((one for one in e.graph.nodes if one.name == name), None)
-            found = read(node) if node is not None and node.users else None
+            found = read(node, fill) if node is not None and node.users else None
             if node is not None and found is not None:
                 _emit(e, node, found)
         return e.finish()

@@ -84,7 +84,7 @@ def read(node: fx.Node) -> _Found | None:
     m, k = shape(node)[-1], shape(x)[-1 if by_rows else -2]
     batches = math.prod(shape(x)[:-2])
     whole = m % SIDE == 0 and (by_rows or k % DEPTH == 0)
-    if m % EVEN or shape(x)[-1] % EVEN or (batches != 1 and not whole) or not _is_worth_it(batches, m, k):
+    if m % EVEN or shape(x)[-1] % EVEN or (batches != 1 and not whole) or not is_worth_it(batches, m, k):
         return None
     load = fused_product.load if len(shape(x)) == 2 else (lambda operand, start: None)
     end = epilogue.after(node, Reading(load, most=product_ends.MOST_OPERANDS))
@@ -103,8 +103,8 @@ def _factor(node: fx.Node) -> tuple[fx.Node | None, bool]:
     return (right, False) if untransposed(left) is right else (None, False)  # type: ignore[return-value]
 
 
-def _is_worth_it(batches: int, m: int, k: int) -> bool:
-    """By operations, and by whole waves of tiles: the library's are twice as large."""
+def is_worth_it(batches: int, m: int, k: int) -> bool:
+    """Is it quicker than the library's? By operations, and by whole waves of tiles: the library's are twice as large."""
     flops, ours = 2.0 * batches * m * m * k, batches * tiles(m)
     library = batches * math.ceil(m / SIDE) * math.ceil(m / (2 * SIDE))
     waves = [math.ceil(count / MULTIPROCESSORS) for count in (ours, library)]
@@ -116,6 +116,11 @@ def operations(x: fx.Node, y: fx.Node) -> float:
     count = math.prod(shape(x)[:-2]) * tiles(shape(y)[-1])
     terms = value(x).numel() // math.prod(shape(y)[:-1])
     return 2.0 * SIDE * SIDE * terms * math.ceil(count / MULTIPROCESSORS) * MULTIPROCESSORS
+
+
+def blocks_of(like: bool) -> list[int]:
+    """Return what the kernel takes as `shape`; `like`: does its end read a tensor like the result?"""
+    return [SIDE, DEPTH, 8, 8, 4, 4 if like else 2, 1]
 
 
 @dataclass(frozen=True)
@@ -149,9 +154,7 @@ class SymmetricProducts:
 
 def _emit(e: Edit, node: fx.Node, found: _Found) -> None:
     last, operands = (found.end.last, found.end.operands) if found.end else (node, ())
-    like = any(shape(q) == shape(node) for q in operands)
-    blocks = [SIDE, DEPTH, 8, 8, 4, 4 if like else 2, 1]
-    target = SymmetricProduct(found.by_rows, found.end, blocks)
+    target = SymmetricProduct(found.by_rows, found.end, blocks_of(any(shape(q) == shape(node) for q in operands)))
     e.replace(last, e.before(last).call(target, found.x, *operands))
 
 
