@@ -3,10 +3,10 @@
     timeout -k 2 75 python -m benchmarks.kernels.flash_hopper --out OUT [--cases causal] [--ways all] [--seconds 60] [--watchdog] [--dry]
 
 Each case is checked on one head of its first batch against float64, beside the error of torch's calls written out, and as a whole beside the
-library's result, or what is written out where the library has no such call; then it is timed, by CUDA events, medians of batches of calls back to back, warm caches, a batch of each program in turn. `--ways
-all` times several shapes of a tile. `--watchdog`: a barrier that never comes ends the kernel (first runs). `--dry` compiles the kernels, needs no
-GPU, and calls nothing. Cases are those of FlashAttention 3's figures (arXiv 2407.08608: 16,384 rows in all, 2,048 numbers a row), and some that are
-no multiple of a tile.
+library's result, or what is written out where the library has no such call; then it is timed, by CUDA events, medians of batches of calls back to
+back, warm caches, a batch of each program in turn. `--ways all` times several shapes of a tile. `--watchdog`: a barrier that never comes ends the
+kernel (first runs). `--dry` compiles the kernels, needs no GPU, and calls nothing. Cases are those of FlashAttention 3's figures (arXiv 2407.08608:
+16,384 rows in all, 2,048 numbers a row), some that are no multiple of a tile, and some with a cap or sinks.
 """
 
 from __future__ import annotations
@@ -94,7 +94,8 @@ class OnHopper(Called):
 
     def by(self, shape: Shape) -> torch.Tensor:
         """Call the template."""
-        return flash_hopper.attention(self.q, self.k, self.v, self.scale, self.case.causal, turned=True, cap=self.case.cap, sinks=self.sinks, shape=shape)
+        given = (self.q, self.k, self.v, self.scale, self.case.causal)
+        return flash_hopper.attention(*given, turned=True, cap=self.case.cap, sinks=self.sinks, shape=shape)
 
 
 def main() -> None:
