@@ -116,7 +116,7 @@ def conversions_of_parts() -> Iterator[None]:
         here = all(device is None or one.device == device or (one.is_meta and _on_cpu(device)) for one in tensors)
         return self if same and here and form is None else to(self, *args, **kwargs)
 
-    torch.nn.Module.to = unless_it_is_so  # type: ignore[method-assign]
+    torch.nn.Module.to = unless_it_is_so  # type: ignore[method-assign, assignment]
     try:
         yield
     finally:
