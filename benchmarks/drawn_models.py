@@ -37,7 +37,7 @@ from warpwright.errors import WarpwrightError
 from warpwright.tasks import saved_module, taskfile
 from warpwright.verifier.judge import readable
 
-SEEDS = (10, 12, 14, 15, 16)
+SEEDS = (10, 12, 14, 15, 16, 17)
 SECONDS = 600
 """After which a model's process is given up."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import nn
+from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
 
 from warpwright.domains.graph.capture import from_module
 from warpwright.domains.graph.ir.interpret import run
@@ -23,7 +24,17 @@ class Levels(nn.Module):
         return torch.vmap(lambda column: column.softmax(-1), 1)(x).masked_fill(scores.sum(-1) > 20, 0.0)
 
 
-@pytest.mark.parametrize("model", [Rows(), Levels()])
+class Mask(nn.Module):
+    """A place of a batch read by a tensor: attention masks of transformers are made so."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        groups = (x[:, 0] > 0).long()
+        with TransformGetItemToIndex():
+            allowed = torch.vmap(torch.vmap(lambda i, j: groups[i] == groups[j], (None, 0)), (0, None))(torch.arange(4), torch.arange(4))
+        return x.masked_fill(allowed, 0.0)
+
+
+@pytest.mark.parametrize("model", [Rows(), Levels(), Mask()])
 def test_what_runs_under_vmap_is_captured(model: nn.Module) -> None:
     x = torch.randn(4, 4, generator=torch.Generator().manual_seed(1))
     ir = from_module(model, (x,))

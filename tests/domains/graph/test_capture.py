@@ -70,3 +70,33 @@ def test_says_why_a_model_cannot_be_captured(forward, reason):
         model.rnn = torch.nn.GRU(4, 4, 2, dropout=0.5 if reason == "dropout" else 0.0)
     with pytest.raises(CaptureError, match=reason):
         from_module(model, [torch.randn(3, 4)])
+
+
+class Router(torch.nn.Module):
+    """A part that is converted in forward, as routers of mixtures of experts are."""
+
+    def __init__(self):
+        super().__init__()
+        self.part = torch.nn.Linear(4, 4)
+
+    def forward(self, x, kind=torch.float32):
+        self.part = self.part.to(kind).to(x.device)
+        return torch.relu(self.part(x))
+
+
+def test_a_part_converted_to_what_it_is_is_read():
+    model, x = Router().eval(), torch.randn(3, 4)
+    before = [id(parameter) for parameter in model.parameters()]
+    ir = from_module(model, [x])
+    assert [id(parameter) for parameter in model.parameters()] == before
+    with torch.no_grad():
+        assert torch.equal(run(ir, [x], dict(model.named_parameters())), model(x))
+
+
+def test_a_part_converted_to_something_else_is_not_taken_for_the_same():
+    class Widened(Router):
+        def forward(self, x):
+            return super().forward(x.double(), torch.float64)
+
+    with pytest.raises(CaptureError):
+        from_module(Widened().eval(), [torch.randn(3, 4)])

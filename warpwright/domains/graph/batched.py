@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import torch
@@ -50,7 +51,7 @@ def _replace(graph: fx.Graph, nodes: list[fx.Node]) -> None:
     given = list(dict.fromkeys(arg for node in nodes for arg in node.all_input_nodes if arg not in inside))
     results = [node for node in nodes if any(user not in inside for user in node.users)]
     plain = _traced(nodes, given, results)
-    twin: dict[fx.Node, Any] = dict(zip(plain.find_nodes(op="placeholder"), given, strict=True))
+    twin: dict[fx.Node, Any] = dict(zip(plain.find_nodes(op="placeholder"), (node for node in given if node.op != "get_attr"), strict=True))
     with graph.inserting_before(nodes[0]):
         for node in plain.nodes:
             if node.op not in ("placeholder", "call_function", "output"):
@@ -59,21 +60,25 @@ def _replace(graph: fx.Graph, nodes: list[fx.Node]) -> None:
                 twin[node] = graph.node_copy(node, twin.__getitem__)
     for old, new in zip(results, plain.output_node().args[0], strict=True):  # type: ignore[arg-type]
         old.replace_all_uses_with(twin[new])
-    for node in reversed(nodes):
-        graph.erase_node(node)
+    for node in [*reversed(nodes), *given]:
+        if node in inside or (node.op == "get_attr" and not node.users):
+            graph.erase_node(node)
 
 
 def _traced(nodes: list[fx.Node], given: list[fx.Node], results: list[fx.Node]) -> fx.Graph:
     """Return the graph of a region's calls on whole batches, on the meta device."""
     region = fx.Graph()
-    twin = {node: region.placeholder(node.name) for node in given}
+    tensors = [node for node in given if node.op != "get_attr"]
+    twin = {node: region.placeholder(node.name) for node in tensors}
+    held = {node: operator.attrgetter(str(node.target))(node.graph.owning_module) for node in given if node.op == "get_attr"}
+    twin |= {node: region.get_attr(str(node.target)) for node in held}  # which function a call is, how its arguments are nested
     for node in nodes:
         twin[node] = region.node_copy(node, twin.__getitem__)
     region.output(tuple(twin[node] for node in results))
-    values = [_meta(node.meta.get("val")) for node in given]
+    values = [_meta(node.meta.get("val")) for node in tensors]
     level = torch._C._functorch.maybe_current_level()
     try:
-        return make_fx(fx.GraphModule({}, region))(*values).graph
+        return make_fx(fx.GraphModule({str(node.target): item for node, item in held.items()}, region))(*values).graph
     except Exception as error:  # of torch's tracing, of whatever kind
         while torch._C._functorch.maybe_current_level() != level:
             torch._C._functorch._vmap_decrement_nesting()

@@ -21,7 +21,7 @@ from warpwright.domains.graph.batched import unbatched
 from warpwright.domains.graph.functional import make_functional
 from warpwright.domains.graph.ir import GraphIR, is_tensor, remove_dead, value
 from warpwright.domains.graph.meta import propagate
-from warpwright.domains.graph.tracing import Traced, arrays_as_literals, autocast_of_meta, inlined
+from warpwright.domains.graph.tracing import Traced, arrays_as_literals, autocast_of_meta, conversions_of_parts, inlined
 from warpwright.errors import CaptureError
 from warpwright.tasks import taskfile
 from warpwright.tasks.copying import copied
@@ -135,7 +135,7 @@ def _export(model: torch.nn.Module, arguments: tuple[Any, ...], gradients: bool)
         with _silence(), warnings.catch_warnings(), torch.set_grad_enabled(gradients):
             warnings.simplefilter("ignore")
             model.__dict__["forward"] = flat
-            with Traced(), arrays_as_literals(), autocast_of_meta():
+            with Traced(), arrays_as_literals(), autocast_of_meta(), conversions_of_parts():
                 return torch.export.export(model, arguments), structures[-1]
     except CaptureError:
         raise

@@ -24,6 +24,7 @@ def infer(node: fx.Node) -> Any:
     with torch.no_grad(), torch.device("meta"):
         result = target(*on_device(args, torch.device("meta")), **on_device(kwargs, torch.device("meta")))
     result = _as_libraries_lay_it(result, args) if target in _CONVOLUTIONS else result
+    result = torch.empty_like(result, memory_format=torch.contiguous_format) if target is torch.ops.aten.one_hot.default else result
     if key is not None and _is_its_own(result, node):
         if len(_KNOWN) >= MOST_KNOWN:
             _KNOWN.clear()

@@ -104,6 +104,25 @@ def autocast_of_meta() -> Iterator[None]:
         kind.__init__, torch.is_autocast_enabled = init, enabled
 
 
+@contextlib.contextmanager
+def conversions_of_parts() -> Iterator[None]:
+    """Let `self.part.to(x.dtype)` in a forward do nothing where the part's tensors are so already: torch would exchange parameters for new ones."""
+    to = torch.nn.Module.to
+
+    def unless_it_is_so(self: torch.nn.Module, *args: Any, **kwargs: Any) -> torch.nn.Module:
+        device, dtype, _, form = torch._C._nn._parse_to(*args, **kwargs)
+        tensors = [*self.parameters(), *self.buffers()]
+        same = all(dtype is None or not (one.is_floating_point() or one.is_complex()) or one.dtype == dtype for one in tensors)
+        here = all(device is None or one.device == device or (one.is_meta and _on_cpu(device)) for one in tensors)
+        return self if same and here and form is None else to(self, *args, **kwargs)
+
+    torch.nn.Module.to = unless_it_is_so  # type: ignore[method-assign, assignment]
+    try:
+        yield
+    finally:
+        torch.nn.Module.to = to  # type: ignore[method-assign]
+
+
 def inlined(module: torch.nn.Module, graph: fx.Graph, placed: Callable[[fx.Node], Any]) -> Any:
     """Copy a traced module's calls to `graph`, those of its regions without gradients and without autocast too; return its results.
 

@@ -11,13 +11,9 @@ from torch import fx
 from warpwright.domains.graph.cpp.kernel import Kernel
 from warpwright.domains.graph.ir import aten, is_op, is_random, value
 from warpwright.domains.graph.meta import on_device
-from warpwright.domains.graph.plan import loops
-from warpwright.domains.graph.plan.builder import Builder, Plan
+from warpwright.domains.graph.plan.builder import MOST_LITERAL, Builder, Plan
 from warpwright.domains.graph.plan.calls import add
-from warpwright.domains.graph.plan.memory import Place, row_major
-
-MOST_LITERAL = 4096
-"""Elements up to which what depends on no input is written out."""
+from warpwright.domains.graph.plan.memory import Place
 
 
 def _literals(graph: fx.Graph, parameters: Mapping[str, torch.Tensor]) -> dict[fx.Node, Any]:
@@ -41,11 +37,6 @@ def _unwritten(node: fx.Node) -> bool:
     return is_op(node, aten.empty, aten.empty_like, aten.empty_strided, aten.new_empty)
 
 
-def _literal_text(name: str, tensor: torch.Tensor, type_: str) -> str:
-    items = [loops.number(item, type_) for item in tensor.contiguous().flatten().tolist()]
-    return f"alignas(64) static const {type_} {name}[] = {{{', '.join(items)}}};"
-
-
 def build(
     graph: fx.Graph, calls: Sequence[fx.Node], parameters: Sequence[fx.Node], literals: Mapping[str, torch.Tensor], results: Sequence[fx.Node],
     wanted: Sequence[tuple[int, ...]],
@@ -59,9 +50,7 @@ def build(
     read = {arg for node in calls if node not in known for arg in node.all_input_nodes} | set(results)
     for node, tensor in known.items():
         if node in read:
-            place = Place(b.memory("literal", len(b.constants)), 0, tuple(tensor.shape), row_major(tensor.shape), tensor.dtype)
-            b.constants.append(_literal_text(f"literal_{len(b.constants)}", tensor, place.type))
-            b.places[node] = place
+            b.places[node] = b.literal(tensor)
     for node in calls:
         if node not in known:
             add(b, node)

@@ -16,10 +16,12 @@ from warpwright.domains.graph.cpp.kernel import Kernel, head
 from warpwright.domains.graph.cpp.program import Unsupported
 from warpwright.domains.graph.ir import is_tensor, value
 from warpwright.domains.graph.plan import loops, shim
-from warpwright.domains.graph.plan.memory import Memory, Place, arrange
+from warpwright.domains.graph.plan.memory import Memory, Place, arrange, row_major
 
 MOST_ARENA = 256 << 20
 """Bytes that a thread keeps between calls."""
+MOST_LITERAL = 4096
+"""Elements up to which what depends on no input is written out."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,14 @@ class Builder:
     def temporary(self, sizes: Sequence[int], dtype: torch.dtype) -> Place:
         """Return a place in the arena for something of the present step."""
         return self.fresh(torch.empty(tuple(sizes), dtype=dtype, device="meta"), final=False)
+
+    def literal(self, tensor: torch.Tensor) -> Place:
+        """Return the place of a tensor that is written out, row-major."""
+        memory = self.memory("literal", len(self.constants))
+        place = Place(memory, 0, tuple(tensor.shape), row_major(tensor.shape), tensor.dtype)
+        items = ", ".join(loops.number(item, place.type) for item in tensor.contiguous().flatten().tolist())
+        self.constants.append(f"alignas(64) static const {place.type} literal_{memory.number}[] = {{{items}}};")
+        return place
 
     def used(self, *places: Place) -> None:
         """Note that the present step reads (or writes) these places."""

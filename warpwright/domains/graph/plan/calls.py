@@ -14,7 +14,7 @@ from torch import fx
 from warpwright.domains.graph.cpp.kernel import Kernel
 from warpwright.domains.graph.cpp.program import Unsupported
 from warpwright.domains.graph.ir import argument, aten, is_op, is_tensor, shape, value
-from warpwright.domains.graph.plan import convolutions, loops, pools, products
+from warpwright.domains.graph.plan import convolutions, integers, loops, pools, products, writes
 from warpwright.domains.graph.plan.builder import Builder
 from warpwright.domains.graph.plan.memory import Place
 
@@ -229,7 +229,7 @@ def _where(b: Builder, node: fx.Node) -> bool:
 def _pad(b: Builder, node: fx.Node) -> bool:
     amounts: Any = argument(node, "pad")
     if is_op(node, aten.pad) and argument(node, "mode") != "constant":
-        return False
+        return writes.pad(b, node)
     source, filler = b.place(node.args[0]), argument(node, "value") or 0
     to = b.fresh(value(node))
     rank = len(to.sizes)
@@ -256,6 +256,8 @@ def _elementwise(b: Builder, node: fx.Node) -> bool:
         return False
     operands = [b.place(a) if is_tensor(a) else a for a in arguments]
     computed = value(node).dtype
+    if name in loops.WHOLE and not computed.is_floating_point:
+        return _copy(b, node)
     if name in loops.COMPARISONS:
         vals: list[Any] = [value(a) if isinstance(a, fx.Node) else a for a in arguments]
         computed = functools.reduce(torch.promote_types, [torch.result_type(vals[0], x) for x in vals[1:]] or [vals[0].dtype])
@@ -270,6 +272,6 @@ CALLS: Mapping[Any, Callable[[Builder, fx.Node], bool]] = {
     ), _pool),
     **dict.fromkeys((aten.reshape, aten.contiguous, aten.clone, aten.flatten, aten.to, aten.view, aten._unsafe_view, aten._to_copy), _copy),
     aten.cat: _cat, aten.concat: _cat, aten.stack: _cat, aten.embedding: _embedding, aten.index: _index, aten.index_select: _index_select,
-    aten.gather: _gather, aten.where: _where, aten.masked_fill: _where, aten.pad: _pad, aten.constant_pad_nd: _pad,
+    aten.gather: _gather, aten.where: _where, aten.masked_fill: _where, aten.pad: _pad, aten.constant_pad_nd: _pad, **writes.CALLS, **integers.CALLS,
 }  # fmt: skip
 """Operators with a text of their own; any other is a loop over elements, or a call of torch's library."""

@@ -22,9 +22,16 @@ EXPRESSIONS: Mapping[str, str] = {
     "gt": "{0} > {1}", "lt": "{0} < {1}", "ge": "{0} >= {1}", "le": "{0} <= {1}", "eq": "{0} == {1}", "ne": "{0} != {1}",
     "logical_and": "{0} != 0 && {1} != 0", "logical_or": "{0} != 0 || {1} != 0", "logical_not": "{0} == 0",
     "__and__": "{0} & {1}", "__or__": "{0} | {1}", "bitwise_and": "{0} & {1}", "bitwise_or": "{0} | {1}",
+    "__xor__": "{0} ^ {1}", "bitwise_xor": "{0} ^ {1}", "logical_xor": "({0} != 0) != ({1} != 0)", "trunc": "std::trunc({0})",
+    "log2": "std::log2({0})", "log10": "std::log10({0})", "log1p": "std::log1p({0})", "exp2": "std::exp2({0})", "expm1": "std::expm1({0})",
+    "tan": "std::tan({0})", "asin": "std::asin({0})", "acos": "std::acos({0})", "atan": "std::atan({0})", "sinh": "std::sinh({0})",
+    "cosh": "std::cosh({0})", "erf": "std::erf({0})", "erfc": "std::erfc({0})", "round": "std::nearbyint({0})",
 }  # fmt: skip
 """Name of an operator -> C++ expression of its arguments, which have the type that torch computes with."""
-COMPARISONS = ("gt", "lt", "ge", "le", "eq", "ne", "logical_and", "logical_or", "logical_not")
+COMPARISONS = ("gt", "lt", "ge", "le", "eq", "ne", "logical_and", "logical_or", "logical_not", "logical_xor")
+WRAPPING = ("add", "sub", "rsub", "mul", "square", "neg")
+WHOLE = ("floor", "ceil", "trunc", "round")
+"""What leaves integers as they are."""
 
 
 def number(value: Any, type: str) -> str:
@@ -40,10 +47,10 @@ def number(value: Any, type: str) -> str:
     return f"({type}){float(value)!r}"
 
 
-def over(sizes: Sequence[int], places: Sequence[Place], body: str) -> list[str]:
+def over(sizes: Sequence[int], places: Sequence[Place], body: str, shared: bool = True) -> list[str]:
     """Return loops over all elements of `sizes`; in `body` {0}, {1} ... stand for the elements of `places`, which are broadcast to it.
 
-    Raise Unsupported for types that C++ has not.
+    Without `shared` one thread does them all, in order. Raise Unsupported for types that C++ has not.
     """
     spread = [place.broadcast(sizes) for place in places]
     loops = [Loop(size, False, tuple(place.strides[d] for place in spread)) for d, size in enumerate(sizes) if size != 1]
@@ -53,7 +60,7 @@ def over(sizes: Sequence[int], places: Sequence[Place], body: str) -> list[str]:
         total *= loop.size
     lines = ["{"]
     lines += [f"const auto e{i} = {place.pointer};" for i, place in enumerate(spread)]
-    if total >= MANY:
+    if total >= MANY and shared:
         lines.append("#pragma omp parallel for schedule(static) num_threads(threads)")
     lines += [f"for (long i{d} = 0; i{d} < {loop.size}; ++i{d})" for d, loop in enumerate(loops)]
     elements = []
@@ -87,7 +94,11 @@ def elementwise(name: str, to: Place, operands: Sequence[Any], computed: torch.d
             shown.append(f"({type_}){{{len(places) - 1}}}")
         else:
             shown.append(number(item, type_))
-    return over(to.sizes, places, f"{{0}} = {EXPRESSIONS[name].format(*(f'({text})' for text in shown))};")
+    if name in WRAPPING and computed in (torch.int64, torch.int32):  # C++ leaves an overflow of signed integers open
+        type_, shown = "(" + type_ + ")", [f"(uint64_t){text}" for text in shown]
+    else:
+        type_ = ""
+    return over(to.sizes, places, f"{{0}} = {type_}({EXPRESSIONS[name].format(*(f'({text})' for text in shown))});")
 
 
 def pick(to: Place, condition: Place, yes: Any, no: Any) -> list[str]:
@@ -148,6 +159,29 @@ def gathered(to: Place, source: Place, dim: int, index: Place, step: int) -> lis
     terms = [f"n * {stride}L" if d == dim else f"i{d} * {stride}L" for d, stride in enumerate(source.strides) if stride]
     lines += [f"to[{_offset(to.strides)}] = from[{' + '.join(terms) or '0'}];"]
     return [*lines, *["}"] * len(to.sizes), "}"]
+
+
+def added(to: Place, source: Place, dim: int, index: Place, step: int) -> list[str]:
+    """Return loops that add each element of `source` to that of `to` which `index` names along `dim`, in order; one out of range leaves the plan."""
+    lines = ["{", f"const auto from = {source.pointer}; const auto to = {to.pointer}; const auto index = {index.pointer};"]
+    lines += [f"for (long i{d} = 0; i{d} < {size}; ++i{d}) {{" for d, size in enumerate(index.sizes)]
+    lines += [f"const int64_t n = index[{_offset(index.strides)}];", f"if ((uint64_t)n >= {to.sizes[dim]}) throw Failure{{{step}}};"]
+    terms = [f"n * {stride}L" if d == dim else f"i{d} * {stride}L" for d, stride in enumerate(to.strides) if stride]
+    lines += [f"to[{' + '.join(terms) or '0'}] += from[{_offset(source.strides)}];"]
+    return [*lines, *["}"] * len(index.sizes), "}"]
+
+
+def first_extreme(to: Place, strides: Sequence[int], x: Place, dim: int, largest: bool) -> list[str]:
+    """Return loops of argmax (or argmin) along `dim`; `strides` are those of `to`, without that dimension."""
+    others = [d for d in range(len(x.sizes)) if d != dim]
+    lines = ["{", f"const auto from = {x.pointer}; const auto to = {to.pointer};"]
+    lines += [f"for (long i{d} = 0; i{d} < {x.sizes[d]}; ++i{d}) {{" for d in others]
+    place = " + ".join(f"i{d} * {x.strides[d]}L" for d in others if x.strides[d]) or "0"
+    lines += [f"const auto row = from + {place}; auto best = row[0]; int64_t where = 0;"]
+    lines += [f"for (long j = 1; j < {x.sizes[dim]}; ++j) {{ const auto here = row[j * {x.strides[dim]}L];"]
+    lines += [f"if (here {'>' if largest else '<'} best || (here != here && best == best)) {{ best = here; where = j; }} }}"]
+    lines += [f"to[{' + '.join(f'i{d} * {s}L' for d, s in zip(others, strides, strict=True) if s) or '0'}] = where;"]
+    return [*lines, *["}"] * len(others), "}"]
 
 
 def _offset(strides: Sequence[int]) -> str:

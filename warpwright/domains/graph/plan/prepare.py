@@ -10,7 +10,7 @@ import torch
 from torch import fx
 
 from warpwright.domains.graph.cpp import losses, two_level
-from warpwright.domains.graph.ir import Edit, GraphIR, argument, aten, dtype, edit, is_tensor, shape, value, written
+from warpwright.domains.graph.ir import Edit, GraphIR, Inserter, argument, aten, dtype, edit, is_op, is_tensor, shape, value, written
 from warpwright.domains.graph.plan import pools
 
 Writer = Callable[[Edit, fx.Node], fx.Node | None]
@@ -21,6 +21,8 @@ def prepare(ir: GraphIR) -> GraphIR:
     """Return the IR with every call in a plan's form; raise NotApplicable when it does not run so."""
     e = edit(ir)
     for node in list(e.graph.nodes):
+        if is_op(node, aten.lstm_cell):
+            _lstm_cell(e, node)
         if node.op != "call_function" or not is_tensor(node) or written(node):
             continue
         write = _WRITERS.get(node.target)
@@ -116,6 +118,49 @@ def _addmm(e: Edit, node: fx.Node) -> fx.Node | None:
     return at.call(aten.add.Tensor, total, c)
 
 
+def _gates(e: Edit, node: fx.Node, x: Any, hidden: Any) -> tuple[Inserter, fx.Node, fx.Node]:
+    """Return a cell's products with what it is given and with its state, the gates side by side."""
+    at = e.before(node)
+    parts = [(x, "w_ih", "b_ih"), (hidden, "w_hh", "b_hh")]
+    of_input, of_state = (at.call(aten.linear.default, y, *(argument(node, name) for name in names)) for y, *names in parts)
+    return at, of_input, of_state
+
+
+def _split(at: Inserter, x: fx.Node, count: int) -> list[fx.Node]:
+    size = shape(x)[-1] // count
+    return [at.call(aten.slice.Tensor, x, -1, size * i, size * (i + 1)) for i in range(count)]
+
+
+def _gru_cell(e: Edit, node: fx.Node) -> fx.Node:
+    hidden = argument(node, "hx")
+    at, of_input, of_state = _gates(e, node, argument(node, "input"), hidden)
+    (reset, update, new), (reset_h, update_h, new_h) = _split(at, of_input, 3), _split(at, of_state, 3)
+    reset, update = (at.call(aten.sigmoid.default, at.call(aten.add.Tensor, *pair)) for pair in ((reset, reset_h), (update, update_h)))
+    new = at.call(aten.tanh.default, at.call(aten.add.Tensor, new, at.call(aten.mul.Tensor, reset, new_h)))
+    return at.call(aten.add.Tensor, at.call(aten.mul.Tensor, at.call(aten.sub.Tensor, hidden, new), update), new)
+
+
+def _plain_cell(name: str) -> Writer:
+    def write(e: Edit, node: fx.Node) -> fx.Node:
+        at, *parts = _gates(e, node, argument(node, "input"), argument(node, "hx"))
+        return at.call(getattr(aten, name).default, at.call(aten.add.Tensor, *parts))
+
+    return write
+
+
+def _lstm_cell(e: Edit, node: fx.Node) -> None:
+    """Replace both results of a cell."""
+    hidden, cell = argument(node, "hx")
+    at, *parts = _gates(e, node, argument(node, "input"), hidden)
+    gates = _split(at, at.call(aten.add.Tensor, *parts), 4)
+    names = ("sigmoid", "sigmoid", "tanh", "sigmoid")
+    enter, forget, new, out = (at.call(getattr(aten, name).default, x) for name, x in zip(names, gates, strict=True))
+    cell = at.call(aten.add.Tensor, at.call(aten.mul.Tensor, forget, cell), at.call(aten.mul.Tensor, enter, new))
+    made = at.call(aten.mul.Tensor, out, at.call(aten.tanh.default, cell)), cell
+    for user in list(node.users):
+        e.replace(user, made[user.args[1]])  # type: ignore[index]
+
+
 _WRITERS: Mapping[Any, Writer] = {
     **dict.fromkeys((aten.to.device, aten.to.dtype_layout, aten.to.other, aten._to_copy.default), _converted),
     **dict.fromkeys((
@@ -126,5 +171,6 @@ _WRITERS: Mapping[Any, Writer] = {
     aten.max_pool2d.default: _pooled("max_pool2d_with_indices"),
     aten.max_pool3d.default: _pooled("max_pool3d_with_indices"),
     aten.adaptive_avg_pool2d.default: _averaged,
-    aten.addmm.default: _addmm,
+    aten.addmm.default: _addmm, aten.gru_cell.default: _gru_cell,
+    aten.rnn_tanh_cell.default: _plain_cell("tanh"), aten.rnn_relu_cell.default: _plain_cell("relu"),
 }  # fmt: skip

@@ -14,6 +14,7 @@ from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import GraphIR, aten, edit, find, is_op, is_random, is_tensor, shape, value, without_views, written
 from warpwright.domains.graph.plan.prepare import prepare
 from warpwright.domains.graph.plan.program import plan
+from warpwright.domains.graph.techniques.algebra.einsum import in_pairs
 from warpwright.domains.graph.techniques.convolutions.convolution import CONVOLUTIONS, TRANSPOSED
 from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
 from warpwright.errors import NotApplicable
@@ -124,7 +125,7 @@ class NativePlan:
 def _planned(ir: GraphIR) -> GraphIR | None:
     """Return the IR as a plan, None where there is none; a search asks for sites often."""
     try:
-        planned = prepare(without_views(ir)).with_schedule(Action("plan"))
+        planned = prepare(in_pairs(without_views(ir))).with_schedule(Action("plan"))
         plan(planned)
     except NotApplicable:
         return None

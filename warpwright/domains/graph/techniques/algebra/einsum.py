@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from warpwright.domains.graph.ir import Edit, Inserter, aten, dtype, is_parameter_only, is_tensor, shape, value
+from warpwright.domains.graph.ir import Edit, GraphIR, Inserter, argument, aten, dtype, edit, is_op, is_parameter_only, is_tensor, shape, value
 from warpwright.domains.graph.techniques.rewrite import Rewrite
 from warpwright.space import Traits
 
@@ -125,14 +125,77 @@ def _match(node: fx.Node) -> Any:
 def _emit(e: Edit, node: fx.Node, match: Any) -> None:
     product, sizes, (first, second) = match
     at = e.before(node)
+    result = _multiplied(at, product, sizes, first, second)
+    e.replace(node, _ordered(at, result, product.batch + product.left + product.right, product.out))
+
+
+def _multiplied(at: Inserter, product: Product, sizes: Mapping[str, int], first: fx.Node, second: fx.Node) -> fx.Node:
+    """Return a product whose letters are those of the batch, of the first operand and of the second."""
     batch = [math.prod(_sizes(product.batch, sizes))] if product.batch else []
     outer = batch + ([math.prod(_sizes(product.left, sizes))] if batch else _sizes(product.left, sizes))
     inner, right = (math.prod(_sizes(letters, sizes)) for letters in (product.summed, product.right))
     a = at.shaped(_ordered(at, first, product.first, product.batch + product.left + product.summed), [*outer, inner])
     b = at.shaped(_ordered(at, second, product.second, product.batch + product.summed + product.right), [*batch, inner, right])
     result = at.call(aten.bmm.default if batch else aten.matmul.default, a, b)
-    letters = product.batch + product.left + product.right
-    e.replace(node, _ordered(at, at.shaped(result, _sizes(letters, sizes)), letters, product.out))
+    return at.shaped(result, _sizes(product.batch + product.left + product.right, sizes))
+
+
+def in_pairs(ir: GraphIR) -> GraphIR:
+    """Return the IR with each einsum as its products, two tensors at a time in torch's order, for what knows no einsum.
+
+    A pair is a matrix product, or a product of elements that is summed. A call stays where an operand has a letter twice, or sizes are spread.
+    """
+    e = edit(ir)
+    for node in [node for node in e.graph.nodes if is_op(node, aten.einsum)]:
+        made = _by_pairs(e, node)
+        if made is not None:
+            e.replace(node, made)
+    return e.finish()
+
+
+def _by_pairs(e: Edit, node: fx.Node) -> fx.Node | None:
+    form = _plain_form(node)
+    if form is None:
+        return None
+    pairs, out, sizes = form
+    path = [*(argument(node, "path") or [])]
+    at, held = e.before(node), list(pairs)
+    while len(held) > 1:
+        first, second = sorted((path.pop(0), path.pop(0))) if path else (0, 1)
+        b, a = held.pop(second), held.pop(first)
+        wanted = set(out).union(*(letters for letters, _ in held))
+        made = _pair(at, a, b, wanted, sizes)
+        held.insert(len(held) if argument(node, "path") else 0, made)
+    letters, x = _summed(at, held[0], set(out))
+    return _ordered(at, x, letters, out)
+
+
+_Lettered = tuple[str, fx.Node]
+
+
+def _summed(at: Inserter, of: _Lettered, wanted: set[str]) -> _Lettered:
+    """Return a tensor without the letters that nothing wants, which it is summed over."""
+    letters, x = of
+    gone = [d for d, letter in enumerate(letters) if letter not in wanted]
+    return ("".join(letter for letter in letters if letter in wanted), at.call(aten.sum.dim_IntList, x, gone) if gone else x)
+
+
+def _pair(at: Inserter, a: _Lettered, b: _Lettered, wanted: set[str], sizes: Mapping[str, int]) -> _Lettered:
+    a, b = _summed(at, a, wanted | set(b[0])), _summed(at, b, wanted | set(a[0]))
+    kept = "".join(letter for letter in dict.fromkeys(a[0] + b[0]) if letter in wanted)
+    product = read(f"{a[0]},{b[0]}->{kept}")
+    if product is not None:
+        return product.batch + product.left + product.right, _multiplied(at, product, sizes, a[1], b[1])
+    every = "".join(dict.fromkeys(a[0] + b[0]))
+    x, y = (_spread(at, of, every, sizes) for of in (a, b))
+    return _summed(at, (every, at.call(aten.mul.Tensor, x, y)), wanted)
+
+
+def _spread(at: Inserter, of: _Lettered, every: str, sizes: Mapping[str, int]) -> fx.Node:
+    """Return a tensor with a dimension for each letter, of size 1 where it has none."""
+    letters = [letter for letter in every if letter in of[0]]
+    turned = _ordered(at, of[1], of[0], "".join(letters))
+    return at.shaped(turned, [sizes[letter] if letter in letters else 1 for letter in every])
 
 
 def _sizes(letters: str, sizes: Mapping[str, int]) -> list[int]:
