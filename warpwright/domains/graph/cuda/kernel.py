@@ -33,6 +33,7 @@ class CudaKernel(Fused):
         self.placement = arranged(program, plain)
         self.generated = generate(program, name, tuning, self.placement)
         self.text = self.generated.text
+        self.heads = ("bags.h",) if any(move.bag for moves in program.moves.values() for move in moves) else ()
         strides = self.placement.strides[len(program.operands) :] or (None,) * len(program.outputs)
         self.laid = {i: steps for i, steps in enumerate(strides) if steps is not None}
 

@@ -14,7 +14,8 @@ from torch import fx
 from warpwright.domains.graph.cpp.kernel import Kernel
 from warpwright.domains.graph.cpp.program import Unsupported
 from warpwright.domains.graph.ir import argument, aten, is_op, is_tensor, shape, value
-from warpwright.domains.graph.plan import convolutions, loops, pools, products
+from warpwright.domains.graph.ir.bag import BAG, SEGMENTS
+from warpwright.domains.graph.plan import bags, convolutions, loops, pools, products
 from warpwright.domains.graph.plan.builder import Builder
 from warpwright.domains.graph.plan.memory import Place
 
@@ -216,6 +217,12 @@ def _gather(b: Builder, node: fx.Node) -> bool:
     return _written(b, node, lambda to: loops.gathered(to, source, dim, index, b.now), source, index)
 
 
+def _bags(b: Builder, node: fx.Node) -> bool:
+    form, table, held = bags.read(node)
+    x, places = b.place(table), [b.place(item) for item in held]
+    return _written(b, node, lambda to: bags.lines(form, to, x, places, b.now), x, *places)
+
+
 def _where(b: Builder, node: fx.Node) -> bool:
     if is_op(node, aten.masked_fill):
         source, condition, other = node.args
@@ -270,6 +277,7 @@ CALLS: Mapping[Any, Callable[[Builder, fx.Node], bool]] = {
     ), _pool),
     **dict.fromkeys((aten.reshape, aten.contiguous, aten.clone, aten.flatten, aten.to, aten.view, aten._unsafe_view, aten._to_copy), _copy),
     aten.cat: _cat, aten.concat: _cat, aten.stack: _cat, aten.embedding: _embedding, aten.index: _index, aten.index_select: _index_select,
-    aten.gather: _gather, aten.where: _where, aten.masked_fill: _where, aten.pad: _pad, aten.constant_pad_nd: _pad,
+    aten.gather: _gather, BAG.overloadpacket: _bags, SEGMENTS.overloadpacket: _bags, aten.segment_reduce: _bags,
+    aten.where: _where, aten.masked_fill: _where, aten.pad: _pad, aten.constant_pad_nd: _pad,
 }  # fmt: skip
 """Operators with a text of their own; any other is a loop over elements, or a call of torch's library."""
