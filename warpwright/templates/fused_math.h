@@ -294,6 +294,15 @@ __device__ __forceinline__ void atomic_min(float* place, float v) {
         old = seen;
     }
 }
+__device__ __forceinline__ void atomic_mul(float* place, float v) {
+    unsigned* bits = (unsigned*)place;
+    unsigned old = __float_as_uint(*(volatile float*)place);
+    while (true) {
+        const unsigned seen = atomicCAS(bits, old, __float_as_uint(__uint_as_float(old) * v));
+        if (seen == old) return;
+        old = seen;
+    }
+}
 
 // How many elements of a pool's window at output `o` lie inside.
 __device__ __forceinline__ int inside(int o, int stride, int padding, int kernel, int size) {

@@ -90,7 +90,7 @@ class Target:
     own: Axes
     """Over which axes the other dimensions run."""
     how: str = "add"
-    """add, max or min."""
+    """add, mul, max, min or put."""
 
 
 @dataclass(frozen=True)

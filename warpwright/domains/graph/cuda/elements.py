@@ -14,6 +14,8 @@ from warpwright.domains.graph.ir import value
 
 KINDS = {FLOAT: "float", MASK: "bool", PLACE: "int"}
 """Type of a value -> that of its variable."""
+JOINS = {"add": "atomicAdd", "max": "atomic_max", "min": "atomic_min", "mul": "atomic_mul", "put": "put"}
+"""How a result at places that indices choose is joined to what is there -> the function that does."""
 BANKS = 32
 """Of shared memory, each four bytes wide."""
 
@@ -212,7 +214,7 @@ class Elements(Addresses):
         if self.program.outputs[t - self.inputs][0] in self.program.sums:
             step = self.layout.vector.strides[t]
             places = [" + ".join([str(i) if step else "0", *self._gathers(t, str(i))]) for i in range(width)]
-            join = {"add": "atomicAdd", "max": "atomic_max", "min": "atomic_min"}[self.program.sums[self.program.outputs[t - self.inputs][0]].how]
+            join = JOINS[self.program.sums[self.program.outputs[t - self.inputs][0]].how]
             return [f"{join}(&q{t}[{place}], y{t}[{i}]);" for i, place in enumerate(places)]
         past = self.plan.parts > 1 and v.type != MASK  # such a result must not drive what is read again out of L2
         if v.type == MASK:

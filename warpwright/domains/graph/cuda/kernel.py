@@ -44,8 +44,8 @@ class CudaKernel(Fused):
 
     @property
     def in_any_order(self) -> bool:
-        """Are results sums whose terms come in another order in each run? torch's are not where the user asks for that, at some cost."""
-        return any(target.how == "add" for target in self.program.sums.values())
+        """Do results depend on an order that is another in each run? torch's do not where the user asks for that, at some cost."""
+        return any(target.how in ("add", "mul", "put") for target in self.program.sums.values())
 
     @property
     def expected(self) -> dict[int, tuple[int, ...]]:
