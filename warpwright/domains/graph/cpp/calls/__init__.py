@@ -45,6 +45,7 @@ _OTHERS: _Groups = (
     (moves.gather_along, (aten.gather.default,)),
     (resampling.nearest, (*resampling.NEAREST, *resampling.NEAREST_EXACT)),
     (resampling.linear, resampling.LINEAR),
+    (resampling.cubic, (resampling.CUBIC,)),
     (sums.added, sums.SUMS),
     (bags.bag, (bags.BAG,)),
     (bags.segments, (bags.SEGMENTS, aten.segment_reduce.default)),
