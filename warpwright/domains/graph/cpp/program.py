@@ -52,6 +52,8 @@ class Bag:
     """Has the last one to end with the last row?"""
     weights: int = -1
     """Holds a factor for each row."""
+    lengths: int = -1
+    """Holds what torch works the offsets out from, where a kernel cannot run."""
     padding: int = -1
     """The row that does not count."""
     begin: float = 0.0

@@ -175,7 +175,7 @@ def plan(program: Program, layout: Layout, tuning: Tuning, phases: int, strided:
     gathers = [(t, move.index) for t, moves in program.moves.items() for move in moves if move.kind == "gather"]
     gathers += [(t, move.index) for t, move in sums.items()]
     bags = [move.bag for moves in program.moves.values() for move in moves if move.bag is not None]
-    loose |= {operand for bag in bags for operand in (bag.index, bag.offsets, bag.weights) if operand >= 0}
+    loose |= {operand for bag in bags for operand in (bag.index, bag.offsets, bag.weights, bag.lengths) if operand >= 0}
     loose |= {index for _, index in gathers} | {t for t, index in gathers if layout.inner[-1].strides[index]}
     if layout.order == "flat":
         chosen = Plan("flat", min(tuning.block, FLAT_BLOCK), vector, 1, 0, 1, layout.rows, layout.length, tuning.unroll)

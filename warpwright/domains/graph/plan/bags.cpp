@@ -1,5 +1,5 @@
 // Bags: rows of a table joined to one each (bags.py). The threads share the bags; a bag's rows are joined in order, up to 128 numbers of a row at once,
-// which stay in registers. Rows that come eight later are fetched meanwhile. A table of 100,000 rows lies in no cache, so that is what a bag waits for.
+// which stay in registers. The row that comes sixteen later is fetched meanwhile. A table of 100,000 rows lies in no cache, so that is what a bag waits for.
 
 enum Join { BAG_SUM, BAG_MEAN, BAG_MAX, BAG_MIN, BAG_PROD, BAG_LARGEST };
 
@@ -8,7 +8,7 @@ struct BagForm {
     int64_t width, to_step, to_along, bags, total;  // numbers of a row; the distances in the result; bags, and rows of all of them
     int64_t length;  // of each bag, where no offsets are given
     int64_t index_bag, index_step, weight_bag, weight_step, offset_step;
-    int64_t padding;
+    int64_t padding, held;  // the row that does not count; how many indices there are, of all bags, or 0 where they do not follow one another
     bool last, first_is_zero, whole;
 };
 
@@ -20,7 +20,8 @@ template <Join how, typename T> static inline T bag_joined(bool first, T all, T 
 }
 
 template <Join how, int most, typename T, typename I>
-static bool join_bag(const BagForm& f, const T* table, const I* index, const T* weights, T* to, int64_t from, int64_t end, int64_t width, T begin, T empty) {
+static bool join_bag(
+    const BagForm& f, const T* table, const I* index, const T* weights, T* to, int64_t before, int64_t from, int64_t end, int64_t width, T begin, T empty) {
     T all[most];
     for (int64_t e = 0; e < most; ++e) all[e] = begin;
     int64_t count = 0;
@@ -28,7 +29,10 @@ static bool join_bag(const BagForm& f, const T* table, const I* index, const T* 
         const int64_t row = index ? (int64_t)index[j * f.index_step] : j;
         if ((uint64_t)row >= (uint64_t)f.rows) return false;
         if (row == f.padding) continue;
-        if (index && j + 8 < end) __builtin_prefetch(table + (int64_t)index[(j + 8) * f.index_step] * f.step);
+        if (index && j + 16 < f.held - before) {  // of this bag or the next; a prefetch of what is not there does nothing
+            const T* const later = table + (int64_t)index[(j + 16) * f.index_step] * f.step;
+            for (int64_t e = 0; e < width; e += 64 / (int64_t)sizeof(T)) __builtin_prefetch(later + e * f.along);
+        }
         const T* const place = table + row * f.step;
         const T factor = weights ? weights[j * f.weight_step] : T(1);
         const bool first = count++ == 0;
@@ -59,8 +63,9 @@ static bool join_bags(const BagForm f, const T* table, const I* index, const O* 
             const I* const own = index ? index + b * f.index_bag : index;
             const T* const factors = weights ? weights + b * f.weight_bag : weights;
             const int64_t width = f.width - d < most ? f.width - d : most;
-            right = join_bag<how, most, T, I>(f, table + d * f.along, own, factors, to + b * f.to_step + d * f.to_along, from, end, width, begin, empty)
-                && right;
+            const int64_t before = offsets ? 0 : b * f.length;  // indices of other bags
+            T* const into = to + b * f.to_step + d * f.to_along;
+            right = join_bag<how, most, T, I>(f, table + d * f.along, own, factors, into, before, from, end, width, begin, empty) && right;
         }
     }
     return right;

@@ -40,7 +40,7 @@ def lines(form: Bag, to: Place, table: Place, held: list[Place], step: int) -> l
     width, *_ = rows
     numbers = [
         table.sizes[0], *rows[1:], width, *out[1:], form.count, form.total, form.length, *_steps(index, form), *_steps(weights, form),
-        offsets.strides[0] if offsets is not None else 0, form.padding,
+        offsets.strides[0] if offsets is not None else 0, form.padding, form.total if index is not None and index.contiguous else 0,
     ]  # fmt: skip
     flags = [form.last, form.offsets >= 0 and form.index >= 0, form.whole]
     shown = ", ".join([*map(str, numbers), *(str(flag).lower() for flag in flags)])

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from warpwright.domains.graph.cpp import losses, two_level
+from warpwright.domains.graph.cpp import losses, sums, two_level
 from warpwright.domains.graph.cpp.calls import bags
 from warpwright.domains.graph.ir import Edit, GraphIR, argument, aten, dtype, edit, is_tensor, shape, value, written
 from warpwright.domains.graph.plan import pools
@@ -28,7 +28,7 @@ def prepare(ir: GraphIR) -> GraphIR:
         new = _given_back(node) or (write(e, node) if write is not None else None)
         if new is not None:
             e.replace(node, new)
-    return two_level.expand(losses.expand(bags.expand(e.finish())))
+    return two_level.expand(losses.expand(bags.expand(sums.expand(e.finish()))))
 
 
 def _given_back(node: fx.Node) -> fx.Node | None:

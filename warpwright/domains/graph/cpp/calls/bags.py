@@ -131,7 +131,10 @@ def form_of_segments(node: fx.Node, number: Callable[[Any], int]) -> tuple[Bag, 
     empty = _NOTHING[how] if initial is None else float(initial)
     begin = 0.0 if how == "mean" and initial is None else empty
     whole = is_op(node, SEGMENTS) and not argument(node, "unsafe")  # torch looks at the sum of lengths
-    form = Bag(how, offsets=number(offsets), count=shape(node)[0], total=shape(x)[0], last=True, whole=whole, begin=begin, empty=empty)
+    form = Bag(
+        how, offsets=number(offsets), count=shape(node)[0], total=shape(x)[0], last=True, whole=whole, begin=begin, empty=empty,
+        lengths=number(argument(node, "lengths")) if is_op(node, SEGMENTS) else -1,
+    )  # fmt: skip
     return form, x
 
 
