@@ -20,7 +20,7 @@ class Puts(nn.Module):
 
     def forward(self, x: Any, each: Any, index: Any, cache: Any, place: Any, grid: Any, rows: Any, new: Any) -> Any:
         elements = torch.zeros_like(x).scatter(0, each, x.exp())
-        copied = x.index_copy(0, index, rows.sin() * 2)
+        copied = x.index_copy(0, index.long(), rows.sin() * 2)
         kept = cache.clone()
         kept[:, :, place] = (new * 0.5).tanh()
         many = x.new_zeros(90, 40).index_put((grid,), x.view(30, 10, 40).relu())
