@@ -273,6 +273,19 @@ __device__ __forceinline__ int nearest(int at, float ratio, float middle, int la
     const int place = (int)floorf(((float)at + middle) * ratio);
     return place < last ? place : last;
 }
+// The k-th of four neighbours of a place, or the border where there is none, and its share in the cubic polynomial through them.
+__device__ __forceinline__ float cubic_place(int at, float ratio, bool corners) {
+    return corners ? ratio * (float)at : ratio * ((float)at + 0.5f) - 0.5f;
+}
+__device__ __forceinline__ int cubic_at(int at, float ratio, bool corners, int last, int k) {
+    const int place = (int)floorf(cubic_place(at, ratio, corners)) - 1 + k;
+    return place < 0 ? 0 : place < last ? place : last;
+}
+__device__ __forceinline__ float cubic_share(int at, float ratio, bool corners, int k) {
+    const float place = cubic_place(at, ratio, corners), t = place - floorf(place), near = k < 2 ? t : 1.f - t, far = near + 1.f;
+    if (k == 1 || k == 2) return (1.25f * near - 2.25f) * near * near + 1.f;
+    return ((-0.75f * far + 3.75f) * far - 6.f) * far + 3.f;
+}
 __device__ __forceinline__ long long row_from_end(long long i, long long size) { return row_at(i < 0 ? i + size : i, size); }
 
 // The larger, or the smaller, of what is at a place and of v, NaN before all others as in torch. Most find a larger one there and write nothing.
@@ -290,6 +303,15 @@ __device__ __forceinline__ void atomic_min(float* place, float v) {
     unsigned old = __float_as_uint(*(volatile float*)place);
     while (__uint_as_float(old) == __uint_as_float(old) && !(v >= __uint_as_float(old))) {
         const unsigned seen = atomicCAS(bits, old, __float_as_uint(v));
+        if (seen == old) return;
+        old = seen;
+    }
+}
+__device__ __forceinline__ void atomic_mul(float* place, float v) {
+    unsigned* bits = (unsigned*)place;
+    unsigned old = __float_as_uint(*(volatile float*)place);
+    while (true) {
+        const unsigned seen = atomicCAS(bits, old, __float_as_uint(__uint_as_float(old) * v));
         if (seen == old) return;
         old = seen;
     }

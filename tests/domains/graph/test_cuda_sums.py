@@ -24,6 +24,10 @@ RESAMPLED: list[Function] = [
     lambda x: F.interpolate(x[0], size=37, mode="linear").tanh(),
     lambda x: F.interpolate(x[:, :, None].expand(-1, -1, 5, -1, -1), size=(7, 30, 21), mode="trilinear") + 1,
     lambda x: F.interpolate(x.reshape(3, 2, 2, 20, 33), scale_factor=2, mode="trilinear", align_corners=True).relu(),
+    lambda x: F.interpolate(x, scale_factor=2, mode="bicubic"),
+    lambda x: F.interpolate(x, size=(30, 41), mode="bicubic", align_corners=True) * 2,
+    lambda x: F.interpolate(x, scale_factor=(0.7, 1.6), mode="bicubic").tanh(),
+    lambda x: F.interpolate(x.exp(), size=(1, 90), mode="bicubic") + 1,
     lambda x: F.silu(F.group_norm(torch.cat([F.interpolate(x, size=(40, 52), mode="bilinear"), F.interpolate(x, size=(40, 52))], 1), 2)),
 ]
 
@@ -35,6 +39,20 @@ def test_resampling() -> None:
     for seen, plain, exact in zip(optimized(x), model(x), model(x.double()), strict=True):
         assert seen.shape == plain.shape
         assert (seen - exact).abs().max() <= 2 * (plain - exact).abs().max() + 1e-6
+
+
+@pytest.mark.slow
+@settings(max_examples=6, deadline=None)
+@given(st.integers(1, 5), st.integers(1, 40), st.integers(1, 40), st.integers(1, 60), st.integers(2, 60), st.booleans(), st.booleans())
+def test_cubic_resampling_of_any_sizes(planes: int, rows: int, columns: int, down: int, across: int, corners: bool, half: bool) -> None:
+    x = torch.randn(planes, 8, rows, columns).to(torch.bfloat16 if half else torch.float32)
+    model = Several([lambda x: F.interpolate(x, size=(down, across), mode="bicubic", align_corners=corners).relu()])
+    kernels, optimized = fused(captured(model, x.repeat(1, 64, 1, 1)))
+    assert len(kernels) == 1
+    x = x.repeat(1, 64, 1, 1)
+    seen, plain, exact = optimized(x)[0], model(x)[0], model(x.double())[0]
+    assert seen.shape == plain.shape and seen.dtype == plain.dtype
+    assert (seen - exact).abs().max() <= 2 * (plain - exact).abs().max() + 4 * torch.finfo(torch.float32).eps * exact.abs().max()
 
 
 @pytest.mark.slow
@@ -135,13 +153,15 @@ def test_what_is_no_join_of_all_stays_torchs() -> None:
     class Parts(torch.nn.Module):
         def forward(self, x, each, index):  # type: ignore[no-untyped-def]
             part = torch.zeros(50, 40).scatter_add(0, each[:200], x.exp())
-            put = torch.zeros(300, 40).index_put((index,), x.sin())
-            return part, put, torch.ones(50, 40).scatter_reduce(0, each, x.cos(), "prod")
+            put = torch.zeros(300, 40).index_put((index,), x)
+            masked = torch.zeros(300, 40).masked_scatter(x > 0, x.sin())
+            return part, put, torch.zeros(300, 40).index_fill(0, index[:20], 2.0), masked
 
     torch.manual_seed(0)
     values = (torch.randn(300, 40), torch.randint(0, 50, (300, 40)), torch.randperm(300))
     kernels, optimized = fused(captured(Parts(), *values))
     assert not any("atomic" in kernel.text for kernel in kernels)
+    assert not any(name in kernel.summary for kernel in kernels for name in ("index_put", "index_fill", "masked_scatter"))
     for seen, plain in zip(optimized(*values), Parts()(*values), strict=True):
         torch.testing.assert_close(seen, plain)
 

@@ -14,6 +14,7 @@ import torch
 from torch import fx
 
 from warpwright.domains.graph.cpp.calls import BUILDERS, GPU_ONLY, MOVES, PARTS
+from warpwright.domains.graph.cpp.calls.bags import BAGS
 from warpwright.domains.graph.cpp.generate import function
 from warpwright.domains.graph.cpp.program import Axes, Program, Unsupported
 from warpwright.domains.graph.cpp.resampling import RESAMPLED
@@ -76,7 +77,7 @@ def copy_of(node: fx.Node) -> Program:
 def _spaces(node: fx.Node) -> list[tuple[int, ...]]:
     if node.target in SUMS:
         return [shape(source_of(node))]
-    sources = [] if node.target in (*MOVES, *RESAMPLED) else node.all_input_nodes[:1]  # what is chosen from may be larger than what is chosen
+    sources = [] if node.target in (*MOVES, *RESAMPLED, *BAGS) else node.all_input_nodes[:1]  # what is chosen from may be larger than what is chosen
     return [shape(n) for n in (node, *sources) if is_tensor(n)]
 
 

@@ -32,12 +32,44 @@ class Unsupported(Exception):
 
 
 @dataclass(frozen=True)
+class Bag:
+    """Rows of an operand that are joined to one. Numbers are those of operands; -1: there is none."""
+
+    how: str
+    """sum, mean, max, min, prod; or largest: as max, but that a NaN is only taken where it comes first."""
+    index: int = -1
+    """Holds the rows; without one they follow one another."""
+    offsets: int = -1
+    """Holds where each bag begins, and with `last` where the last one ends too; without one the rows of `index` are the bags."""
+    count: int = 0
+    """Of bags."""
+    length: int = 0
+    """Rows of each, where there are no offsets."""
+    total: int = 0
+    """Rows of all bags."""
+    last: bool = False
+    whole: bool = False
+    """Has the last one to end with the last row?"""
+    weights: int = -1
+    """Holds a factor for each row."""
+    lengths: int = -1
+    """Holds what torch works the offsets out from, where a kernel cannot run."""
+    padding: int = -1
+    """The row that does not count."""
+    begin: float = 0.0
+    """What the first row is joined to."""
+    empty: float = 0.0
+    """What a bag without rows is."""
+
+
+@dataclass(frozen=True)
 class Move:
     """How the place in an operand follows from an element's place, where it is not the same."""
 
-    kind: Literal["window", "roll", "gather", "sample"]
+    kind: Literal["window", "roll", "gather", "sample", "bag"]
     """The operand begins at `start` of the dimension over `axes`, and there is nothing of it elsewhere; it is rolled by `start` along the one axis;
-    its dimension `dim` has the place that the operand `index` holds; or along the one axis it has the place that `text` gives."""
+    its dimension `dim` has the place that the operand `index` holds; along the one axis it has the place that `text` gives; or its first dimension is
+    joined to that over `axes` by `bag`."""
     size: int
     """Of the operand's dimension."""
     axes: tuple[int, ...] = ()
@@ -48,6 +80,7 @@ class Move:
     """Do negative indices count from the end?"""
     text: str = ""
     """A C++ expression of an element's place {0}."""
+    bag: Bag | None = None
 
 
 @dataclass(frozen=True)
@@ -59,7 +92,7 @@ class Target:
     own: Axes
     """Over which axes the other dimensions run."""
     how: str = "add"
-    """add, max or min."""
+    """add, mul, max, min or put."""
 
 
 @dataclass(frozen=True)
@@ -236,6 +269,12 @@ class Program:
                 raise Unsupported("resampling along a dimension of size 1, or one that is split or part of another")
             moves.append(Move("sample", shape(node)[d], axes[d], text=text))
         return self._read(axes, self.operand(node, axes, tuple(moves)), 4)
+
+    def bagged(self, node: fx.Node, axes: Axes, form: Bag) -> Value:
+        """Return the bags of a tensor from outside over `axes`, the first of which counts them."""
+        moves = [window for window in self.frame if window.axes in axes]
+        moves.append(Move("bag", shape(node)[0], axes[0], bag=form))
+        return self._read(axes, self.operand(node, ((), *axes[1:]), tuple(moves)), 16)
 
     def function_of_place(self, dim: tuple[int, ...], text: str) -> Value:
         """Return a number that follows from an element's index {0} along a dimension."""

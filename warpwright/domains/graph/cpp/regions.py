@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import fx
 
-from warpwright.domains.graph.cpp import firsts
+from warpwright.domains.graph.cpp import firsts, sums
 from warpwright.domains.graph.cpp.calls import BUILDERS, COPIES, MOVES, VIEWS
 from warpwright.domains.graph.cpp.kernel import Fused, Kernel, Unsupported, build
 from warpwright.domains.graph.cpp.program import Program
@@ -163,7 +163,8 @@ def _trimmed(region: list[fx.Node]) -> list[fx.Node]:
 
 
 def _is_kernel(region: list[fx.Node], kind: type[Fused]) -> bool:
-    if all(node.target in (*VIEWS, *COPIES, *MOVES) for node in region) and sum(node.target in MOVES for node in region) < 2:
+    moving = [node for node in region if node.target in MOVES or sums.sets(node)]
+    if len(moving) < 2 and all(node in moving or node.target in (*VIEWS, *COPIES) for node in region):
         return False
     return _written(region, kind)
 

@@ -14,7 +14,8 @@ from warpwright.domains.graph.ir import argument, aten, is_tensor, shape, value
 NEAREST = (aten.upsample_nearest1d.vec, aten.upsample_nearest2d.vec, aten.upsample_nearest3d.vec)
 NEAREST_EXACT = (aten._upsample_nearest_exact1d.vec, aten._upsample_nearest_exact2d.vec, aten._upsample_nearest_exact3d.vec)
 LINEAR = (aten.upsample_linear1d.vec, aten.upsample_bilinear2d.vec, aten.upsample_trilinear3d.vec)
-RESAMPLED = (*NEAREST, *NEAREST_EXACT, *LINEAR)
+CUBIC = aten.upsample_bicubic2d.vec
+RESAMPLED = (*NEAREST, *NEAREST_EXACT, *LINEAR, CUBIC)
 
 
 def nearest(p: Program, node: fx.Node) -> Value:
@@ -43,6 +44,26 @@ def linear(p: Program, node: fx.Node) -> Value:
     return rows[0]
 
 
+def cubic(p: Program, node: fx.Node) -> Value:
+    """Four neighbours of four rows, joined by torch's cubic polynomials (A = -0.75): those of a row first. What lies outside is the border's."""
+    x, axes, ratios = _read(p, node)
+    corners = "true" if argument(node, "align_corners") else "false"
+    texts = [f"{{0}}, {ratio}, {corners}" for ratio in ratios]
+    ends = [size - 1 for size in shape(x)[2:]]
+    down, across = (
+        [p.with_axes(p.function_of_place(axes[d], f"cubic_share({texts[d - 2]}, {k})"), _along(axes, d)) for k in range(4)] for d in (2, 3)
+    )  # fmt: skip
+
+    def joined(four: Sequence[Value], shares: Sequence[Value]) -> Value:
+        return p.op("{0} * {4} + {1} * {5} + {2} * {6} + {3} * {7}", *four, *shares, cost=7)
+
+    def element(row: int, column: int) -> Value:
+        places = {d + 2: f"cubic_at({texts[d]}, {ends[d]}, {k})" for d, k in enumerate((row, column))}
+        return p.sampled(x, axes, places)
+
+    return joined([joined([element(row, column) for column in range(4)], across) for row in range(4)], down)
+
+
 def _along(axes: Axes, d: int) -> Axes:
     return tuple(own if i == d else () for i, own in enumerate(axes))
 
@@ -53,7 +74,7 @@ def _read(p: Program, node: fx.Node) -> tuple[fx.Node, Axes, list[str]]:
     if not is_tensor(x) or value(x).dtype not in FLOATS or value(node).dtype not in FLOATS:
         raise Unsupported("resampling of what is not float32")
     sizes, given = shape(node), argument(node, "scale_factors")
-    aligned = node.target in LINEAR and argument(node, "align_corners")
+    aligned = node.target in (*LINEAR, CUBIC) and argument(node, "align_corners")
     ratios = [_ratio(before, after, None if given is None else given[d], aligned) for d, (before, after) in enumerate(_pairs(x, sizes))]
     return x, p.axes_for(sizes, p.dims), [f"{ratio!r}f" for ratio in ratios]
 

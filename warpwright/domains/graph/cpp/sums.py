@@ -1,11 +1,13 @@
-"""Sums, maxima and minima at places that indices choose, as the end of a program: each element is joined to what its index says.
+"""Sums, products, maxima and minima at places that indices choose, and elements put there, as the end of a program: each goes where its index says.
 
-    index_add, index_put(accumulate=True)      an index for each row, of any number of dimensions
-    scatter_add, scatter_reduce                an index for each element
+    index_add, index_reduce, index_copy, index_put      an index for each row, of any number of dimensions
+    scatter_add, scatter_reduce, scatter                an index for each element
 
 `expand` writes out what has another form: 16 bits, which are added in float32 and rounded once, means, and what leaves out what is there.
-Additions are atomic and come in any order, as those of torch's own index_add and of torch.compile on a GPU; maxima and minima come out the same in
-any order, NaN included. An index out of range ends the kernel, as there.
+Additions and products are atomic and come in any order, as those of torch's own index_add and of torch.compile on a GPU; maxima and minima come out
+the same in any order, NaN included. Of elements that are put in one place one stays, any of them, which is all that torch promises on a GPU. An index
+out of range ends the kernel, as there. Elements that are put as they lie in memory stay torch's, which does no more; so does one number put in many
+places, and masked_scatter, where the place of each depends on all before it.
 """
 
 from __future__ import annotations
@@ -18,15 +20,20 @@ from typing import Any
 import torch
 from torch import fx
 
-from warpwright.domains.graph.cpp.program import Move, Program, Target, Unsupported, Value
+from warpwright.domains.graph.cpp.program import FLOATS, Move, Program, Target, Unsupported, Value
 from warpwright.domains.graph.ir import GraphIR, Inserter, argument, aten, dtype, edit, find, is_op, is_tensor, shape, value
 
-SUMS = (aten.index_add.default, aten.scatter_add.default, aten.index_put.default, aten.scatter_reduce.two)
-JOINS = {"sum": "add", "amax": "max", "amin": "min"}
-_NOTHING = {"sum": 0.0, "mean": 0.0, "amax": -math.inf, "amin": math.inf}
+SUMS = (
+    aten.index_add.default, aten.scatter_add.default, aten.index_put.default, aten.scatter_reduce.two, aten.index_reduce.default,
+    aten.index_copy.default, aten.scatter.src,
+)  # fmt: skip
+JOINS = {"sum": "add", "amax": "max", "amin": "min", "prod": "mul", "set": "put"}
+_NOTHING = {"sum": 0.0, "mean": 0.0, "amax": -math.inf, "amin": math.inf, "prod": 1.0}
 """What changes nothing where it is joined."""
 _HALF = (torch.bfloat16, torch.float16)
-_SOURCES: Mapping[Any, str] = {aten.index_add.default: "source", aten.index_put.default: "values"}
+_SOURCES: Mapping[Any, str] = {
+    aten.index_add.default: "source", aten.index_put.default: "values", aten.index_reduce.default: "source", aten.index_copy.default: "source",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -56,6 +63,11 @@ def base_of(node: fx.Node) -> fx.Node:
     return base  # type: ignore[no-any-return]
 
 
+def sets(node: fx.Node) -> bool:
+    """Are elements put where indices say, in place of what is there?"""
+    return is_op(node, aten.index_copy, aten.scatter) or (is_op(node, aten.index_put) and not argument(node, "accumulate"))
+
+
 def fill(node: fx.Node) -> fx.Node | None:
     """Return the call that gives the zeros that a sum begins with; None where it begins with something else."""
     base = base_of(node)
@@ -65,13 +77,14 @@ def fill(node: fx.Node) -> fx.Node | None:
 def added(p: Program, node: fx.Node) -> Value:
     """The elements that are added; `p.sums` says where."""
     source: Any = source_of(node)
-    if value(node).dtype != torch.float32 or not is_tensor(source) or value(source).dtype != torch.float32:
+    kinds = FLOATS if sets(node) else (torch.float32,)
+    if value(node).dtype not in kinds or not is_tensor(source) or value(source).dtype != value(node).dtype:
         raise Unsupported("a sum at indices of what is not float32")
     if p.frame or not shape(source) or shape(source) != tuple(p.size(dim) for dim in p.dims):
         raise Unsupported("a sum at indices of a tensor that is not the whole iteration space")
     form = _read(node)
     if form.how not in JOINS or not form.with_own or not any(p.dims[d] for d in form.over):
-        raise Unsupported("a product or mean at indices, one that leaves out what is there, or one at a single index")
+        raise Unsupported("a mean at indices, one that leaves out what is there, or one at a single index")
     x = p.read(source, p.dims)
     places = p.operand(form.index, tuple(p.dims[d] for d in form.over))
     at = form.own.index(None)
@@ -97,12 +110,19 @@ def _read(node: fx.Node) -> _Form:
 def _form(node: fx.Node, every: tuple[int, ...]) -> _Form:
     if is_op(node, aten.index_put.default):
         indices: Any = argument(node, "indices")
-        if not argument(node, "accumulate") or len(indices) != 1 or not is_tensor(indices[0]):
-            raise Unsupported("an index_put that is no sum at one tensor of indices")
-        rank = len(shape(indices[0]))
-        return _Form(indices[0], every[:rank], (None, *every[rank:]), signed=True)
+        if not all(index is None for index in indices[:-1]) or not is_tensor(indices[-1]):
+            raise Unsupported("an index_put at several tensors of indices")
+        d, rank = len(indices) - 1, len(shape(indices[-1]))
+        own = (*every[:d], None, *every[d + rank :])
+        return _Form(indices[-1], every[d : d + rank], own, signed=True, how="set" if sets(node) else "sum")
     d = argument(node, "dim") % max(len(every), 1)
     own = tuple(None if i == d else i for i in every)
+    if is_op(node, aten.index_copy):
+        return _Form(argument(node, "index"), (d,), own, how="set")
+    if is_op(node, aten.scatter):
+        return _Form(argument(node, "index"), every, own, how="set")
+    if is_op(node, aten.index_reduce):
+        return _Form(argument(node, "index"), (d,), own, how=argument(node, "reduce"), with_own=bool(argument(node, "include_self")))
     if is_op(node, aten.index_add.default):
         return _Form(argument(node, "index"), (d,), own, factor=float(argument(node, "alpha")))
     if is_op(node, aten.scatter_reduce.two):
@@ -140,27 +160,39 @@ def _written_out(at: Inserter, node: fx.Node, form: _Form) -> fx.Node:
     """Return the same by a call that joins float32 to all that is there; a mean is that sum over how many there are."""
     base, source, kind = base_of(node), source_of(node), dtype(node)
     if not form.with_own:
-        base = at.call(aten.scatter.value, base, argument(node, "dim"), form.index, _NOTHING[form.how])
+        put = aten.scatter.value if len(form.over) == len(form.own) and is_op(node, aten.scatter_reduce) else aten.index_fill.int_Scalar
+        base = at.call(put, base, argument(node, "dim"), form.index, _NOTHING[form.how])
     if kind in _HALF:
         source, zeros = at.call(aten.to.dtype, source, torch.float32), is_op(base, aten.zeros.default)
-        base = _filled(at, aten.zeros.default, node) if zeros else at.call(aten.to.dtype, base, torch.float32)
+        base = _filled(at, aten.zeros.default, shape(node)) if zeros else at.call(aten.to.dtype, base, torch.float32)
     joined = _joined(at, node, base, source)
     if form.how == "mean":
         one = at.call(aten.to.dtype, at.call(aten.ge.Scalar, form.index, 0), torch.float32)  # for each, without memory of its own
-        began = _filled(at, aten.ones.default if form.with_own else aten.zeros.default, node)
-        count = at.call(aten.scatter_add.default, began, argument(node, "dim"), form.index, one)
+        dim = argument(node, "dim")
+        if is_op(node, aten.index_reduce):  # a number for each row
+            row = _filled(at, aten.ones.default if form.with_own else aten.zeros.default, (shape(node)[dim],))
+            along = [size if d == dim % len(shape(node)) else 1 for d, size in enumerate(shape(node))]
+            count = at.call(aten.view.default, at.call(aten.index_add.default, row, 0, form.index, one), along)
+        else:
+            began = _filled(at, aten.ones.default if form.with_own else aten.zeros.default, shape(node))
+            count = at.call(aten.scatter_add.default, began, dim, form.index, one)
         joined = at.call(aten.div.Tensor, joined, at.call(aten.clamp_min.default, count, 1.0))
     return at.call(aten.to.dtype, joined, kind) if kind in _HALF else joined
 
 
-def _filled(at: Inserter, fill: Any, like: fx.Node) -> fx.Node:
-    return at.call(fill, list(shape(like)), dtype=torch.float32, device=torch.device("meta"))
+def _filled(at: Inserter, fill: Any, sizes: tuple[int, ...]) -> fx.Node:
+    return at.call(fill, list(sizes), dtype=torch.float32, device=torch.device("meta"))
 
 
 def _joined(at: Inserter, node: fx.Node, base: fx.Node, source: Any) -> fx.Node:
     if is_op(node, aten.index_put.default):
         return at.call(node.target, base, argument(node, "indices"), source, True)
     dim, index = argument(node, "dim"), argument(node, "index")
+    if is_op(node, aten.index_reduce):
+        how = argument(node, "reduce")
+        if how == "mean":
+            return at.call(aten.index_add.default, base, dim, index, source)
+        return at.call(node.target, base, dim, index, source, how)
     if is_op(node, aten.scatter_reduce.two):
         how = argument(node, "reduce")
         return at.call(node.target, base, dim, index, source, "sum" if how == "mean" else how)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from warpwright.domains.graph.cpp.layout import Layout, Loop
-from warpwright.domains.graph.cpp.program import Program, Unsupported
+from warpwright.domains.graph.cpp.program import Move, Program, Unsupported
 from warpwright.domains.graph.cuda.joins import Joins
 from warpwright.domains.graph.cuda.placement import Placement
 from warpwright.domains.graph.ir import value
@@ -24,7 +24,15 @@ class Addresses(Joins):
 
     def _moves(self, tensor: int) -> bool:
         """Has a tensor an element of its own for each element of a vector?"""
-        return self.layout.vector.strides[tensor] != 0 or bool(self._gathers(tensor, "0"))
+        return self.layout.vector.strides[tensor] != 0 or bool(self._gathers(tensor, "0")) or self._bag_of(tensor) is not None
+
+    def _bag_of(self, tensor: int) -> Move | None:
+        """Return the move by which an operand's rows are joined in bags, if they are."""
+        return next((move for move in self.program.moves.get(tensor, ()) if move.kind == "bag"), None)
+
+    def _steps(self, tensor: int) -> tuple[int, ...]:
+        """Return the strides of an operand as the kernel gets it."""
+        return self.placement.of(tensor) or torch.empty(value(self.program.operands[tensor][0]).shape, device="meta").stride()
 
     def _tensors(self) -> range:
         return range(self.inputs + len(self.results))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from warpwright.domains.graph.cpp.program import FLOAT, MASK, PLACE, Value
+from warpwright.domains.graph.cpp.program import FLOAT, MASK, PLACE, Move, Value
 from warpwright.domains.graph.cuda.addresses import Addresses
 from warpwright.domains.graph.cuda.exponentials import Power
 from warpwright.domains.graph.cuda.joins import added
@@ -13,8 +14,14 @@ from warpwright.domains.graph.ir import value
 
 KINDS = {FLOAT: "float", MASK: "bool", PLACE: "int"}
 """Type of a value -> that of its variable."""
+JOINS = {"add": "atomicAdd", "max": "atomic_max", "min": "atomic_min", "mul": "atomic_mul", "put": "put"}
+"""How a result at places that indices choose is joined to what is there -> the function that does."""
 BANKS = 32
 """Of shared memory, each four bytes wide."""
+
+
+def _double(number: float) -> str:
+    return {math.inf: "(double)INF", -math.inf: "-(double)INF"}.get(number, "(double)NAN" if number != number else repr(number))
 
 
 class Elements(Addresses):
@@ -99,6 +106,9 @@ class Elements(Addresses):
         if t in self.layout.crossed:
             return self._turned(v, t, width)
         test = self._inside(t)
+        if (bag := self._bag_of(t)) is not None:
+            joined = self._bags(v, t, bag, width)
+            return [f"float x{v.number}[{width}] = {{}};", *([f"if ({test}) {{", *joined, "}"] if test else ["{", *joined, "}"])]
         if not self._moves(t):
             return [f"const float x{v.number} = {f'{test} ? ' if test else ''}number(*q{t}){' : 0.f' if test else ''};"]
         if width > 1 and kind in ("float", "bf16", "f16") and t not in self.plan.loose:
@@ -109,6 +119,47 @@ class Elements(Addresses):
                 return [f"float x{v.number}[{width}] = {{}};", f"if ({test}) load<{width}>(x{v.number}, q{t});"]
             return [f"float x{v.number}[{width}];", f"load<{width}>(x{v.number}, q{t});"]
         return [f"const float x{v.number}[{width}] = {{{', '.join(self._single(t, i) for i in range(width))}}};"]
+
+    def _bags(self, v: Value, t: int, move: Move, width: int) -> list[str]:
+        """Return the lines that join the rows of bags to a vector: all of one bag, or where bags are what runs in vectors each of its own."""
+        along = self.layout.vector.axis in move.axes
+        bag = self._index_of(move.axes) if self._long(move.axes) else "0"
+        start = next((window.start for window in self.program.moves[t] if window.kind == "window" and window.axes == move.axes), 0)
+        bag = f"({bag} - {start})" if start else bag
+        if not along:
+            return self._bag(t, move, f"x{v.number}", bag, width, t not in self.plan.loose)
+        lines = []
+        for i in range(width):
+            lines += ["{", "float one[1];", *self._bag(t, move, "one", f"({bag} + {i})", 1, False), f"x{v.number}[{i}] = one[0];", "}"]
+        return lines
+
+    def _long(self, axes: Sequence[int]) -> bool:
+        return any(self.program.sizes[axis] != 1 for axis in axes)
+
+    def _bag(self, t: int, move: Move, to: str, bag: str, width: int, aligned: bool) -> list[str]:
+        """Return the lines that join the rows of one bag to `width` neighbours."""
+        form = move.bag
+        assert form is not None
+        if form.offsets >= 0:
+            at, step = f"a{form.offsets}", self._steps(form.offsets)[0]
+            lines = [f"const long long from = bag_begin({at}, {step}ll, {bag}, {form.total}ll, {str(form.index < 0).lower()});"]
+            last = str(form.last).lower()
+            lines += [f"const long long to = bag_end({at}, {step}ll, {bag}, {form.count}ll, {form.total}ll, {last}, from);"]
+            lines += [f"if ({at}[{form.count * step}ll] != {form.total}) __trap();"] if form.whole else []
+        else:
+            lines = [f"const long long from = 0, to = {form.length};"]
+        arguments = []
+        for operand in (form.index, form.weights):
+            if operand < 0:
+                arguments += ["(const float*)0", "0"]
+                continue
+            steps = self._steps(operand)
+            first = f" + (long long){bag} * {steps[0]}" if form.offsets < 0 else ""
+            arguments += [f"a{operand}{first}", f"{steps[-1]}ll"]
+        options = [f"BAG_{form.how.upper()}", *(str(one).lower() for one in (form.index >= 0, form.weights >= 0, aligned and width > 1)), str(width)]
+        numbers = [f"{form.padding}ll", *(_double(one) for one in (form.begin, form.empty))]
+        given = [to, f"q{t}", f"{self._steps(t)[0]}ll", f"{move.size}ll", *arguments, "from", "to", *numbers]
+        return [*lines, f"joined_bag<{', '.join(options)}>({', '.join(given)});"]
 
     @property
     def _swapped(self) -> bool:
@@ -163,7 +214,7 @@ class Elements(Addresses):
         if self.program.outputs[t - self.inputs][0] in self.program.sums:
             step = self.layout.vector.strides[t]
             places = [" + ".join([str(i) if step else "0", *self._gathers(t, str(i))]) for i in range(width)]
-            join = {"add": "atomicAdd", "max": "atomic_max", "min": "atomic_min"}[self.program.sums[self.program.outputs[t - self.inputs][0]].how]
+            join = JOINS[self.program.sums[self.program.outputs[t - self.inputs][0]].how]
             return [f"{join}(&q{t}[{place}], y{t}[{i}]);" for i, place in enumerate(places)]
         past = self.plan.parts > 1 and v.type != MASK  # such a result must not drive what is read again out of L2
         if v.type == MASK:

@@ -33,6 +33,7 @@ class CudaKernel(Fused):
         self.placement = arranged(program, plain)
         self.generated = generate(program, name, tuning, self.placement)
         self.text = self.generated.text
+        self.heads = ("bags.h",) if any(move.bag for moves in program.moves.values() for move in moves) else ()
         strides = self.placement.strides[len(program.operands) :] or (None,) * len(program.outputs)
         self.laid = {i: steps for i, steps in enumerate(strides) if steps is not None}
 
@@ -43,8 +44,8 @@ class CudaKernel(Fused):
 
     @property
     def in_any_order(self) -> bool:
-        """Are results sums whose terms come in another order in each run? torch's are not where the user asks for that, at some cost."""
-        return any(target.how == "add" for target in self.program.sums.values())
+        """Do results depend on an order that is another in each run? torch's do not where the user asks for that, at some cost."""
+        return any(target.how in ("add", "mul", "put") for target in self.program.sums.values())
 
     @property
     def expected(self) -> dict[int, tuple[int, ...]]:

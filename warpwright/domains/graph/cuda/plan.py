@@ -174,6 +174,8 @@ def plan(program: Program, layout: Layout, tuning: Tuning, phases: int, strided:
     loose |= {t for t in program.moves if _uneven(program, layout, t, vector)}
     gathers = [(t, move.index) for t, moves in program.moves.items() for move in moves if move.kind == "gather"]
     gathers += [(t, move.index) for t, move in sums.items()]
+    bags = [move.bag for moves in program.moves.values() for move in moves if move.bag is not None]
+    loose |= {operand for bag in bags for operand in (bag.index, bag.offsets, bag.weights, bag.lengths) if operand >= 0}
     loose |= {index for _, index in gathers} | {t for t, index in gathers if layout.inner[-1].strides[index]}
     if layout.order == "flat":
         chosen = Plan("flat", min(tuning.block, FLAT_BLOCK), vector, 1, 0, 1, layout.rows, layout.length, tuning.unroll)
@@ -181,8 +183,8 @@ def plan(program: Program, layout: Layout, tuning: Tuning, phases: int, strided:
         results = range(len(program.operands), len(layout.inner[-1].strides))
         written = any(loop.strides[t] for t in results for loop in layout.inner)
         chosen = _rows(layout, tuning, vector, phases, written, _halves(program))
-        if phases > 1 and not chosen.items and any(move.kind == "sample" for moves in program.moves.values() for move in moves):
-            raise Unsupported("resampling that each reading of a row would work out again")
+        if phases > 1 and not chosen.items and any(move.kind in ("sample", "bag") for moves in program.moves.values() for move in moves):
+            raise Unsupported("resampling or bags that each reading of a row would work out again")
     return replace(chosen, loose=frozenset(loose))
 
 
@@ -226,7 +228,7 @@ def _uneven(program: Program, layout: Layout, t: int, vector: int) -> bool:
     """May a vector of an operand that has other places begin between multiples of it, or lie in two of its places?"""
     along = layout.inner[-1]
     moved = [move for move in program.moves[t] if along.axis in move.axes]
-    if any(move.kind == "sample" or move.start % vector or move.size % vector for move in moved):
+    if any(move.kind in ("sample", "bag") or move.start % vector or move.size % vector for move in moved):
         return True
     tensor = value(program.operands[t][0])
     steps = [*tensor.stride(), *(loop.strides[t] for loop in (*layout.outer, *layout.inner[:-1]))]

@@ -235,7 +235,7 @@ class Builder:
 
     def _source(self, arena: int, symbols: Mapping[str, tuple[str, str]]) -> str:
         text = "\n".join(line for lines in self.steps for line in lines)
-        more = [file for call, file in (("convolve(", "convolve.cpp"), ("pool<", "pool.cpp")) if call in text]
+        more = [file for call, file in (("convolve(", "convolve.cpp"), ("pool<", "pool.cpp"), ("join_bags<", "bags.cpp")) if call in text]
         parts = [head(), runtime("runtime.cpp"), *map(runtime, more), *self.constants]
         parts += [f"static AOTITorchError (*{name})({parameters});" for name, (_, parameters) in symbols.items() if name not in shim.BASE]
         parts += [text.replace("@NAME", name).replace('extern "C" void', "static void") for text, name in self.kernels.items()]

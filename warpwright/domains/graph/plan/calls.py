@@ -14,7 +14,8 @@ from torch import fx
 from warpwright.domains.graph.cpp.kernel import Kernel
 from warpwright.domains.graph.cpp.program import Unsupported
 from warpwright.domains.graph.ir import argument, aten, is_op, is_tensor, shape, value
-from warpwright.domains.graph.plan import convolutions, integers, loops, pools, products, writes
+from warpwright.domains.graph.ir.bag import BAG, SEGMENTS
+from warpwright.domains.graph.plan import bags, convolutions, integers, loops, pools, products, writes
 from warpwright.domains.graph.plan.builder import Builder
 from warpwright.domains.graph.plan.memory import Place
 
@@ -216,6 +217,47 @@ def _gather(b: Builder, node: fx.Node) -> bool:
     return _written(b, node, lambda to: loops.gathered(to, source, dim, index, b.now), source, index)
 
 
+def _bags(b: Builder, node: fx.Node) -> bool:
+    form, table, held = bags.read(node)
+    x, places = b.place(table), [b.place(item) for item in held]
+    return _written(b, node, lambda to: bags.lines(form, to, x, places, b.now), x, *places)
+
+
+def _at_indices(b: Builder, node: fx.Node) -> bool:
+    """Sums, products, maxima and minima at places that indices choose, and elements put there."""
+    base, how, factor, signed = b.place(node.args[0]), "set", 1.0, is_op(node, aten.index_put)
+    rank, every = len(base.sizes), tuple(range(len(base.sizes)))
+    source: Any
+    if signed:
+        indices: Any = node.args[1]
+        if not all(index is None for index in indices[:-1]) or not is_tensor(indices[-1]):
+            return False
+        index, d, how = b.place(indices[-1]), len(indices) - 1, "sum" if argument(node, "accumulate") else "set"
+        count = len(index.sizes)
+        sizes = (*base.sizes[:d], *index.sizes, *base.sizes[d + 1 :])
+        over, own = tuple(range(d, d + count)), (*range(d), None, *range(d + count, rank + count - 1))
+        source = b.place(node.args[2]).broadcast(sizes)
+    else:
+        d, index = argument(node, "dim") % max(rank, 1), b.place(argument(node, "index"))
+        own = tuple(None if i == d else i for i in every)
+        by_rows = is_op(node, aten.index_add, aten.index_copy, aten.index_reduce, aten.index_fill)
+        given = argument(node, "value") if is_op(node, aten.scatter.value, aten.index_fill) else argument(node, "source" if by_rows else "src")
+        source = b.place(given) if is_tensor(given) else given
+        over = (d,) if by_rows else every
+        sizes = (*base.sizes[:d], index.sizes[0] if index.sizes else 0, *base.sizes[d + 1 :]) if by_rows else index.sizes
+        if is_op(node, aten.index_reduce, aten.scatter_reduce) and (not argument(node, "include_self") or argument(node, "reduce") == "mean"):
+            return False
+        how = "sum" if is_op(node, aten.index_add, aten.scatter_add) else how
+        how = argument(node, "reduce") if is_op(node, aten.index_reduce, aten.scatter_reduce) else how
+        factor = float(argument(node, "alpha")) if is_op(node, aten.index_add) else 1.0
+    if not rank or len(index.sizes) != len(over) or not over:
+        return False
+    if isinstance(source, Place) and (len(source.sizes) != len(sizes) or source.dtype != base.dtype):
+        return False
+    read = [base, index, *([source] if isinstance(source, Place) else [])]
+    return _written(b, node, lambda to: loops.joined_at(to, base, source, index, over, own, sizes, how, factor, signed, b.now), *read)
+
+
 def _where(b: Builder, node: fx.Node) -> bool:
     if is_op(node, aten.masked_fill):
         source, condition, other = node.args
@@ -272,6 +314,10 @@ CALLS: Mapping[Any, Callable[[Builder, fx.Node], bool]] = {
     ), _pool),
     **dict.fromkeys((aten.reshape, aten.contiguous, aten.clone, aten.flatten, aten.to, aten.view, aten._unsafe_view, aten._to_copy), _copy),
     aten.cat: _cat, aten.concat: _cat, aten.stack: _cat, aten.embedding: _embedding, aten.index: _index, aten.index_select: _index_select,
-    aten.gather: _gather, aten.where: _where, aten.masked_fill: _where, aten.pad: _pad, aten.constant_pad_nd: _pad, **writes.CALLS, **integers.CALLS,
+    aten.gather: _gather, BAG.overloadpacket: _bags, SEGMENTS.overloadpacket: _bags, aten.segment_reduce: _bags,
+    **dict.fromkeys((
+        aten.index_put, aten.index_add, aten.index_copy, aten.index_reduce, aten.index_fill, aten.scatter, aten.scatter_add, aten.scatter_reduce,
+    ), _at_indices),
+    aten.where: _where, aten.masked_fill: _where, aten.pad: _pad, aten.constant_pad_nd: _pad, **writes.CALLS, **integers.CALLS,
 }  # fmt: skip
 """Operators with a text of their own; any other is a loop over elements, or a call of torch's library."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -182,6 +183,42 @@ def first_extreme(to: Place, strides: Sequence[int], x: Place, dim: int, largest
     lines += [f"if (here {'>' if largest else '<'} best || (here != here && best == best)) {{ best = here; where = j; }} }}"]
     lines += [f"to[{' + '.join(f'i{d} * {s}L' for d, s in zip(others, strides, strict=True) if s) or '0'}] = where;"]
     return [*lines, *["}"] * len(others), "}"]
+
+
+JOINS: Mapping[str, str] = {
+    "set": "all = one;", "sum": "all += one;", "prod": "all *= one;", "amax": "all = one != one || all < one ? one : all;",
+    "amin": "all = one != one || all > one ? one : all;",
+}  # fmt: skip
+"""What becomes of the element that is there, and of the one that comes: NaN before all others, as torch has it."""
+MOST_JOINED = 1 << 20
+"""Elements that one thread joins at indices: the order of those of one place is torch's then, the last that is put stays."""
+
+
+def joined_at(
+    to: Place, base: Place, source: Any, index: Place, over: Sequence[int], own: Sequence[int | None], sizes: Sequence[int], how: str, factor: float,
+    signed: bool, step: int,
+) -> list[str]:  # fmt: skip
+    """Return loops over `sizes` that join the elements of `source`, a place or a number, to those of a copy of `base`.
+
+    Each goes, in each dimension, to its own place (`own`), or where the index says, which runs over the dimensions `over`. An index out of range
+    leaves the plan.
+    """
+    if index.dtype not in (torch.int64, torch.int32) or how not in JOINS or to.count > MOST_JOINED or math.prod(sizes) > MOST_JOINED:
+        raise Unsupported("many elements at indices, or a mean of them")
+    size = to.sizes[list(own).index(None)]
+    lines = [*copy(to, base), "{", f"const auto to = {to.pointer}; const auto index = {index.pointer};"]
+    lines += [f"const auto from = {source.pointer};"] if isinstance(source, Place) else []
+    for d, count in enumerate(sizes):
+        lines.append(f"for (long i{d} = 0; i{d} < {count}; ++i{d}) {{")
+        if d == max(over):
+            at = " + ".join(f"i{dim} * {stride}L" for dim, stride in zip(over, index.strides, strict=True)) or "0"
+            lines += [f"int64_t n = index[{at}];", *([f"n += n < 0 ? {size} : 0;"] if signed else [])]
+            lines.append(f"if ((uint64_t)n >= {size}) throw Failure{{{step}}};")
+    place = " + ".join(f"{'n' if d is None else f'i{d}'} * {stride}L" for d, stride in zip(own, to.strides, strict=True))
+    one = f"from[{_offset(source.strides)}]" if isinstance(source, Place) else number(source, to.type)
+    scaled = f"({to.type})({one} * ({to.type}){factor!r})" if factor != 1 else f"({to.type}){one}"
+    lines += [f"auto& all = to[{place}]; const auto one = {scaled};", JOINS[how]]
+    return [*lines, *["}"] * len(sizes), "}"]
 
 
 def _offset(strides: Sequence[int]) -> str:

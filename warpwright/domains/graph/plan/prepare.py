@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import fx
 
-from warpwright.domains.graph.cpp import losses, two_level
+from warpwright.domains.graph.cpp import losses, sums, two_level
+from warpwright.domains.graph.cpp.calls import bags
 from warpwright.domains.graph.ir import Edit, GraphIR, Inserter, argument, aten, dtype, edit, is_op, is_tensor, shape, value, written
 from warpwright.domains.graph.plan import pools
 
@@ -29,7 +30,7 @@ def prepare(ir: GraphIR) -> GraphIR:
         new = _given_back(node) or (write(e, node) if write is not None else None)
         if new is not None:
             e.replace(node, new)
-    return two_level.expand(losses.expand(e.finish()))
+    return two_level.expand(losses.expand(bags.expand(sums.expand(e.finish()))))
 
 
 def _given_back(node: fx.Node) -> fx.Node | None:

@@ -111,23 +111,6 @@ def pad(b: Builder, node: fx.Node) -> bool:
     return True
 
 
-def _added_by_index(b: Builder, node: fx.Node) -> bool:
-    """index_add and scatter_add: what is added to the same element is added in order, as torch adds it."""
-    x = b.place(node.args[0])
-    dim, index = argument(node, "dim") % max(len(x.sizes), 1), b.place(argument(node, "index"))
-    source = b.place(argument(node, "src" if is_op(node, aten.scatter_add) else "source"))
-    if is_op(node, aten.index_add):
-        if argument(node, "alpha") != 1 or not x.sizes or len(index.sizes) != 1:
-            return False
-        index = index.viewed(source.sizes, [index.strides[0] if d == dim else 0 for d in range(len(source.sizes))])
-    if x.dtype == torch.bool or index.dtype not in (torch.int64, torch.int32) or len(index.sizes) != len(x.sizes):
-        return False
-    to = b.fresh(value(node))
-    b.step([*loops.copy(to, x), *loops.added(to, source, dim, index, b.now)], to, x, source, index)
-    b.places[node] = to
-    return True
-
-
 def _one_hot(b: Builder, node: fx.Node) -> bool:
     index, to = b.place(node.args[0]), b.fresh(value(node))
     one = b.literal(torch.ones((), dtype=to.dtype))
@@ -191,6 +174,6 @@ def _first_extreme(b: Builder, node: fx.Node) -> bool:
 CALLS: Mapping[Any, Writer] = {
     **dict.fromkeys((*_GIVEN, *_ONES, aten.zeros, aten.zeros_like, aten.new_zeros), _fill),
     aten.copy: _copy, aten.slice_scatter: _into_part, aten.select_scatter: _into_part, aten.repeat: _repeat,
-    aten.index_add: _added_by_index, aten.scatter_add: _added_by_index, aten.one_hot: _one_hot,
+    aten.one_hot: _one_hot,
     **dict.fromkeys(_REDUCED, _reduction), aten.argmax: _first_extreme, aten.argmin: _first_extreme,
 }  # fmt: skip

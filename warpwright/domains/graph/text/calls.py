@@ -14,7 +14,7 @@ import torch
 from torch import fx
 
 from warpwright.domains.graph import recurrent
-from warpwright.domains.graph.ir import aten, is_op
+from warpwright.domains.graph.ir import aten, bag, is_op
 
 Namer = Callable[[fx.Node], str]
 
@@ -65,6 +65,8 @@ def expression(node: fx.Node, name: Namer, device: str) -> str:
         return f"{node.target.__name__}({arguments})"  # type: ignore[union-attr]
     if node.target.namespace == recurrent.NAMESPACE:
         return recurrent.text(node.target, [_text(a, name, device) for a in node.args])
+    if node.target.namespace == bag.NAMESPACE:
+        return bag.text(node.target, [_text(a, name, device) for a in node.args])
     for form in (_special, _operator, _method, _function):
         known = form(node, name, device)
         if known is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.domains.graph.cpp import firsts, resampling, sums
-from warpwright.domains.graph.cpp.calls import elementwise, moves, reductions
+from warpwright.domains.graph.cpp.calls import bags, elementwise, moves, reductions
 from warpwright.domains.graph.cpp.calls.reading import BUILDERS as BUILDERS
 from warpwright.domains.graph.cpp.calls.reading import Builder
 from warpwright.domains.graph.ir import aten
@@ -45,7 +45,10 @@ _OTHERS: _Groups = (
     (moves.gather_along, (aten.gather.default,)),
     (resampling.nearest, (*resampling.NEAREST, *resampling.NEAREST_EXACT)),
     (resampling.linear, resampling.LINEAR),
+    (resampling.cubic, (resampling.CUBIC,)),
     (sums.added, sums.SUMS),
+    (bags.bag, (bags.BAG,)),
+    (bags.segments, (bags.SEGMENTS, aten.segment_reduce.default)),
     (moves.view, (aten.unsqueeze.default, aten.squeeze.dim, aten.squeeze.dims, aten.squeeze.default, aten.view.default, aten.reshape.default)),
 )  # fmt: skip
 BUILDERS.update({op: build for build, ops in (*_OF_ELEMENTS, *_OTHERS) for op in ops})
@@ -55,7 +58,7 @@ PARTS = (aten.cat.default, aten.concat.default, aten.pad.default, aten.constant_
 MOVES = (*PARTS, aten.roll.default, aten.embedding.default, aten.index_select.default, aten.index.Tensor, aten.gather.default)
 """Calls that only put elements in other places. Kernels for a GPU take them in."""
 GPU_ONLY = frozenset((
-    *MOVES, *resampling.RESAMPLED, *sums.SUMS, *firsts.INDICES,
+    *MOVES, *resampling.RESAMPLED, *sums.SUMS, *bags.BAGS, *firsts.INDICES,
     *(getattr(aten, name).default for name in ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "erfc")),
     *(getattr(aten, name).default for name in ("exp2", "log2", "log10", "round", "floor", "ceil", "trunc")),
 ))  # fmt: skip

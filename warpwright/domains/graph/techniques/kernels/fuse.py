@@ -14,6 +14,7 @@ from torch import fx
 from warpwright.base import Action
 from warpwright.domains.graph.cpp import firsts, losses, sums, two_level
 from warpwright.domains.graph.cpp.batch_norm import expand, updated_together
+from warpwright.domains.graph.cpp.calls import bags
 from warpwright.domains.graph.cpp.kernel import Fused, Kernel, copy_of
 from warpwright.domains.graph.cpp.program import Unsupported
 from warpwright.domains.graph.cpp.regions import LEAST_ELEMENTS, Maker, regions, replace, replace_with, weight
@@ -203,7 +204,7 @@ def _grown(ir: GraphIR, on_gpu: bool) -> tuple[GraphIR, list[list[fx.Node]]]:
     """Return what `_plan` does, with regions of any size; a search asks for sites often."""
     expanded = two_level.expand(losses.expand(expand(statistics.expand(ir) if on_gpu else ir), on_gpu))
     if on_gpu:  # on a CPU oneDNN adds it while it writes
-        expanded = reordered.expand(bias.expand(sums.expand(expanded)), LEAST_COPIED)
+        expanded = reordered.expand(bias.expand(bags.expand(sums.expand(expanded))), LEAST_COPIED)
         if ir.training is None:  # a step's forward half ends before the program does; amax shares gradients among equal elements, max does not
             expanded = firsts.expand(updated_together(expanded), CudaKernel.floats)
     return expanded, regions(expanded, CudaKernel if on_gpu else Kernel, least=0)
