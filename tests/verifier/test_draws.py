@@ -192,6 +192,34 @@ def test_the_variants_of_a_turn_are_those_of_its_calls(dtype: torch.dtype) -> No
     assert len({bytes(slot[0].view(torch.uint8).flatten().tolist()) for slot in slots}) > len(SEEDS) / 2
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.complex64])
+def test_in_a_turn_of_calls_values_are_others(dtype: torch.dtype) -> None:
+    """Were they the same ones elsewhere, a program could move its last answer along."""
+    inputs = [torch.randn(80, 50, dtype=torch.float64).to(dtype)]
+    slots = [variants.like(inputs) for _ in SEEDS]
+    variants.vary_all(inputs, SEEDS, slots)
+    source = variants._flat(inputs[0])
+    for [slot], way in zip(slots, variants._draws(SEEDS, 0, 4000)[0], strict=True):
+        seen = variants._flat(slot)
+        assert float((seen != source.roll(way)).double().mean()) > 0.5, "a few patterns leave most of 16 bits as they were"
+        real, own = ((torch.view_as_real(one) if one.is_complex() else one).double() for one in (slot, inputs[0]))
+        assert float(own.min()) <= float(real.min()) and float(real.max()) <= float(own.max())
+    if dtype.itemsize > 2:
+        assert float(torch.isin(variants._flat(slots[0][0]), variants._flat(slots[1][0])).double().mean()) < 0.3
+
+
+def test_in_a_turn_of_calls_round_numbers_and_ranges_stay() -> None:
+    """A mask of ones, labels that are real numbers, infinities, and what has an upper bound that the original goes by."""
+    masked = torch.randn(40, 40).masked_fill(torch.rand(40, 40) < 0.5, -math.inf)
+    kinds = [(torch.rand(40, 40) < 0.5).float(), torch.randint(0, 999, (40, 40)).float(), masked]
+    for [slot], [source] in [(variants.vary([one], 3, variants.like([one])), [one]) for one in kinds]:
+        round_ones = source[source == source.round()].unique()
+        assert bool(torch.isin(slot[slot == slot.round()], round_ones).all())
+        assert (source is masked) == bool((~torch.isin(slot[slot.isfinite()], source)).any())
+    share = torch.rand(100, 100) * 10
+    assert float(variants.vary([share], 5, variants.like([share]))[0].max()) < 10
+
+
 def test_moving_along_is_the_same_by_one_piece_as_by_two() -> None:
     source, distances = torch.arange(9), [1, 4, 8]
     rolled = []
@@ -219,7 +247,7 @@ def test_a_turn_is_written_where_its_tensors_lie_by_then() -> None:
 
 
 def test_draws_are_spread_over_all_places() -> None:
-    ways, places, origins = variants._draws(range(4000), 1, 101)
+    ways, places, origins, _ = variants._draws(range(4000), 1, 101)
     assert set(ways) == set(range(1, 101)) and set(places.flatten().tolist()) == set(range(101)) == set(origins.flatten().tolist())
     assert not bool((places == origins).any()) and len({tuple(row) for row in places.tolist()}) == 4000
     counts = torch.bincount(places.flatten(), minlength=101).double()
@@ -332,13 +360,15 @@ def test_of_large_inputs_the_first_rows_are_small_in_order_and_without_ties() ->
     assert int((line.diff() < 0).sum()) > 10
 
 
-def test_of_three_edited_cases_two_change_a_single_element() -> None:
+def test_of_four_edited_cases_two_change_a_single_element_and_one_has_large_ones() -> None:
     edited = [case for case in cases(Task("any", "/nowhere/any.py"), 5) if case.name == "edited"]
-    assert sorted(case.seed % 2 for case in edited) == [0, 1, 1]
+    assert sorted(case.seed % 4 for case in edited) == [0, 1, 1, 2]
     inputs = [torch.zeros(256), torch.zeros(256)]  # of 64 elements one draw in 60 changes none
     for case in edited:
-        changed = [int((tensor != 0).sum()) for tensor in distributions.redistribute(inputs, "edited", case.seed + 1)]
-        assert sum(changed) == 1 if case.seed % 2 else min(changed) > 0
+        changed = distributions.redistribute(inputs, "edited", case.seed + 1)
+        counts = [int((tensor != 0).sum()) for tensor in changed]
+        assert sum(counts) == 1 if case.seed % 2 else min(counts) > 0
+        assert (max(float(tensor.abs().max()) for tensor in changed) > 20) is (case.seed % 4 == 2)
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ DISTRIBUTIONS: Mapping[str, str] = {
     "offset": "nominal plus 10",
     "near_one": "1 plus a hundredth of standard normal: products neither vanish nor overflow",
     "smooth": "a wave of some dozens of elements with 2 % of noise: neighbours are alike, and so are rows",
-    "edited": "the first nominal input with one element replaced, or a few of each tensor (about eight, or one in 65536)",
+    "edited": "the first nominal input with one element replaced, or a few of each tensor (about eight, or one in 65536), some of them large",
     "permuted": "the first nominal input, each tensor's values rolled by another distance",
     "alike": "the first nominal input, each value moved by less than float16, bfloat16 and TF32 tell apart (float64: than float32)",
     "zeros": "all zero",

@@ -24,8 +24,8 @@ from warpwright.workers.tensors.answer import KEPT
 
 VARIED_WARM_UPS = 2
 """torch.compile takes an integer for a constant at its first value, and for a variable at its second."""
-AGAIN = [STRIDED, STRIDED, "edited", "edited", "coarse"]
-"""Distributions with a case more, or two."""
+AGAIN = [STRIDED, STRIDED, "edited", "edited", "edited", "coarse"]
+"""Distributions with a case more, or several."""
 
 SEEDS = 1 << 31
 TIMED_STATE = 2
@@ -91,7 +91,7 @@ def cases(task: Task, seed: int) -> tuple[Case, ...]:
     cases_drawn = [Case(name, generator.randrange(SEEDS)) for name in names]
     smaller = itertools.count(first)  # another tensor in each
     layout, turns = generator.randrange(SEEDS), iter((None, 1, 2))  # so that each tensor lies in memory in three ways
-    parities = {"coarse": iter((0, 1)), "edited": iter((0, 1, 1))}  # one of each kind; two of those that change a single element
+    parities = {"coarse": iter((0, 1)), "edited": iter((0, 1, 1, 2))}  # one of each kind; two of those that change a single element
 
     def drawn(case: Case) -> Case:
         if case.name == STRIDED:
@@ -99,7 +99,7 @@ def cases(task: Task, seed: int) -> tuple[Case, ...]:
         if case.name in UNEVEN:
             case = replace(case, seed=_with_remainder(case.seed, next(smaller)))
         if case.name in parities:
-            case = replace(case, seed=2 * (case.seed // 2) + next(parities[case.name]))
+            case = replace(case, seed=4 * (case.seed // 4) + next(parities[case.name]))
         return with_draw(case, Draw(of=first)) if case.name in VARIATIONS else case
 
     return (Case("nominal", first), *map(drawn, cases_drawn))

@@ -19,7 +19,7 @@ import random
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from types import CellType, FunctionType
+from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from warpwright.workers.inside.settings import watch_settings
@@ -68,6 +68,9 @@ OPERATORS = (
 )  # fmt: skip
 """Of aten's, what the runner itself works with when a call is over: kernels registered for them would run then."""
 
+DEVICES = ("/CPU", "/CUDA")
+"""Whose kernels a program may not put others in the place of, for any of aten's operators: everybody else's calls would take those."""
+
 TOOLS = 6
 """Of sys.monitoring, from Python 3.12 on."""
 
@@ -109,7 +112,10 @@ class Watch:
 
 
 def watch_operators() -> Callable[[], list[str]]:
-    """Note who is registered for OPERATORS; the result names what was registered since. torch adds Meta kernels when it compiles."""
+    """Note who is registered for OPERATORS; the result names what was registered since, from Python for any other of aten's operators too.
+
+    torch adds Meta kernels when it compiles.
+    """
     import torch
 
     dump: Callable[[str], str] = torch._C._dispatch_dump
@@ -117,8 +123,14 @@ def watch_operators() -> Callable[[], list[str]]:
     def registered() -> set[tuple[str, str]]:
         return {(name, line) for name in OPERATORS for line in dump(f"aten::{name}").splitlines() if not line.startswith("Meta")}
 
-    noted = registered()
-    return lambda: sorted(f"torch.ops.aten.{name}: {line[:200]}" for name, line in registered() - noted)
+    noted, by_python = registered(), torch.library._impls
+    noted_by_python = set(by_python)
+
+    def changed() -> list[str]:
+        others = {name for name in by_python - noted_by_python if name.startswith("aten/") and name.endswith(DEVICES)}
+        return sorted([*(f"torch.ops.aten.{name}: {line[:200]}" for name, line in registered() - noted), *(f"torch.ops.{name}" for name in others)])
+
+    return changed
 
 
 def watch_tools() -> Callable[[], list[str]]:
@@ -142,14 +154,14 @@ def watch_functions() -> Callable[[], list[str]]:
     replacements = _replacements(holders)
     holders += [(str(function.__globals__.get("__name__")), function.__globals__) for _, function in replacements]
     notes = [
-        (where, holder, {key: (value, value.__code__ if type(value) is FunctionType else None) for key, value in holder.items() if callable(value)})
+        (where, holder, {key: (value, _parts(value) if type(value) is FunctionType else None) for key, value in holder.items() if callable(value)})
         for where, holder in holders
     ]
     cells = [(where, cell, cell.cell_contents) for where, function in replacements for cell in function.__closure__ or () if _is_filled(cell)]
     modules = sys.modules
     kept_modules = {name: module for name, module in modules.items() if name.split(".")[0] == "torch" or name in sys.stdlib_module_names}
     callbacks, kept_callbacks = gc.callbacks, list(gc.callbacks)
-    read, kind, function = getattr, type, FunctionType
+    read, kind, function, parts_of = getattr, type, FunctionType, _parts
     torch_folder = os.path.dirname(os.path.abspath(str(sys.modules["torch"].__file__)))
     shadowing, changed_constants = watch_shadows(), watch_constants()
     changed_code = watch_machine_code()
@@ -161,18 +173,23 @@ def watch_functions() -> Callable[[], list[str]]:
         changes += ["gc.callbacks"] if callbacks != kept_callbacks else []
         changes += [where for where, cell, content in cells if cell.cell_contents is not content]
         for where, holder, noted in notes:
-            for key, (value, code) in noted.items():
+            for key, (value, parts) in noted.items():
                 now = holder.get(key)
-                code_now = read(now, "__code__", None) if kind(now) is function else None
-                if (now is value and (code is None or code_now is code)) or key in skipped:
+                parts_now: Any = parts_of(now) if kind(now) is function else (None, None)  # type: ignore[arg-type]
+                if (now is value and (parts is None or (parts_now[0] is parts[0] and parts_now[1] is parts[1]))) or key in skipped:
                     continue
-                by_torch = read(code_now, "co_filename", "").startswith(torch_folder)
+                by_torch = read(parts_now[0], "co_filename", "").startswith(torch_folder)
                 name = f"{where}.{key}"
                 if not (by_torch and name in REPLACED_BY_TORCH) and name not in FOLLOWS_SETTINGS:
                     changes.append(name)
         return changes
 
     return changed
+
+
+def _parts(function: FunctionType) -> tuple[CodeType, tuple[Any, ...] | None]:
+    """Return what of a function may be replaced while it stays the object that it is: its code and its defaults."""
+    return function.__code__, function.__defaults__
 
 
 def _holders() -> list[tuple[str, Mapping[str, Any]]]:
@@ -185,7 +202,15 @@ def _holders() -> list[tuple[str, Mapping[str, Any]]]:
         if standard or name.startswith(HARNESS):
             inside = (value for value in list(vars(module).values()) if isinstance(value, type) and value.__module__ == name)
             holders += [(f"{name}.{kind.__qualname__}", vars(kind)) for kind in inside]
-    return holders + [(name, vars(_resolve(name))) for name in CLASSES]
+    return holders + _layers() + [(name, vars(_resolve(name))) for name in CLASSES]
+
+
+def _layers() -> list[tuple[str, Mapping[str, Any]]]:
+    """Return torch's own kinds of modules: a program that replaces Linear.forward changes everybody's."""
+    import torch
+
+    kinds = {name: value for name, value in vars(torch.nn).items() if isinstance(value, type) and value.__module__.startswith("torch.nn.modules.")}
+    return [(f"torch.nn.{name}", vars(kind)) for name, kind in kinds.items() if name != "Module"]
 
 
 def _replacements(holders: Sequence[tuple[str, Mapping[str, Any]]]) -> list[tuple[str, FunctionType]]:

@@ -191,6 +191,10 @@ def _of_python() -> dict[str, Callable[[], Any]]:
         "handlers of stopping": lambda get=_stops_handled: get(),
         "what is printed of a tensor": lambda get=_printed, where=torch._tensor_str: get(where.PRINT_OPTS, modules),
         "anomaly detection": torch.is_anomaly_enabled,
+        "hooks of all modules": lambda module=torch.nn.modules.module: sorted(
+            name for name in vars(module) if name.startswith("_global_") and name.endswith("_hooks") and getattr(module, name)
+        ),
+        "type of autocast": lambda get=torch.get_autocast_dtype: [get("cpu"), get("cuda")],
     }
     return {**readers, "hooks on saved tensors": lambda: hooks(True) is not None} if hooks else readers
 
@@ -215,6 +219,7 @@ def _of_the_system() -> dict[str, Callable[[], Any]]:
         prctl, info, malloc, free = library.prctl, library.mallinfo2, library.malloc, library.free
     except (OSError, AttributeError):
         return {}
+    rounding, traps = (getattr(_mathematics(), name, lambda: 0) for name in ("fegetround", "fegetexcept"))
     info.restype, malloc.restype, malloc.argtypes, free.argtypes = _Mallinfo, ctypes.c_void_p, [ctypes.c_size_t], [ctypes.c_void_p]
 
     def mapped() -> bool:
@@ -227,9 +232,19 @@ def _of_the_system() -> dict[str, Callable[[], Any]]:
 
     return {
         "large blocks of memory are mapped": mapped,
+        "direction of rounding": lambda: rounding(),
+        "traps of floating-point operations": lambda: traps(),  # a later division by zero, anybody's, ends the process
         "slack of timers, ns": lambda: prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0),
         "no huge pages": lambda: prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0),
     }
+
+
+def _mathematics() -> ctypes.CDLL | None:
+    """Return the C library's functions of numbers, a library of its own where there is one."""
+    try:
+        return ctypes.CDLL("libm.so.6")
+    except OSError:
+        return None
 
 
 def _decimal_context(modules: Any) -> list[Any]:
