@@ -34,7 +34,8 @@ from benchmarks.models import draw
 from benchmarks.third_party import error_of, exact_steps, leaves
 from warpwright.domains import graph
 from warpwright.errors import WarpwrightError
-from warpwright.tasks import saved_module, taskfile
+from warpwright.tasks import taskfile
+from warpwright.tasks.modules import saved_module
 from warpwright.verifier.judge import readable
 
 SEEDS = (10, 12, 14, 15, 16, 17)

@@ -36,7 +36,8 @@ from benchmarks.models.third import Maker, normal, of, tokens
 from benchmarks.third_party import exact_steps, leaves
 from warpwright.domains import graph
 from warpwright.errors import WarpwrightError
-from warpwright.tasks import saved_module, taskfile
+from warpwright.tasks import taskfile
+from warpwright.tasks.modules import saved_module
 
 MOST_DIFFERENT = 1e-4
 

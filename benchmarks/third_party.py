@@ -44,9 +44,10 @@ from benchmarks.models.small_configs import NotMade
 from benchmarks.timing import phases
 from warpwright.base import Budget, Record
 from warpwright.domains import graph
-from warpwright.domains.graph import results
+from warpwright.domains.graph.capture import results
 from warpwright.errors import WarpwrightError
-from warpwright.tasks import saved_module, taskfile
+from warpwright.tasks import taskfile
+from warpwright.tasks.modules import saved_module
 from warpwright.timing import facts
 
 TECHNIQUES = (
@@ -443,7 +444,7 @@ def _load_packages() -> None:
     """Import what the models need, and have the server ready from which workers are forked."""
     from warpwright.workers import fork_server
 
-    names = {"warpwright.tasks.saved_module"}
+    names = {"warpwright.tasks.modules.saved_module"}
     for name in ("bert", "resnet_timm"):
         with contextlib.suppress(ImportError):
             names |= saved_module._modules(MODELS[name]()[0])

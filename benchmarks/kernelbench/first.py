@@ -462,7 +462,7 @@ def compared(programs: dict[str, Any], model: Any, inputs: list[Any], leaves: li
     difference from eager where float64 would take too much memory, or cannot be had. What eager draws all draw, float64 too."""
     import torch
 
-    from warpwright.tasks.copying import copied
+    from warpwright.tasks.modules.copying import copied
     from warpwright.verifier.judge.original import tf32
     from warpwright.verifier.judge.original.draws import Draws
     from warpwright.verifier.judge.original.products import WideProducts

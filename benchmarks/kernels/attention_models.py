@@ -22,7 +22,7 @@ import torch
 from torch import nn
 
 from benchmarks.kernels.row_file import run as run_cases
-from warpwright.domains.graph.capture import from_module
+from warpwright.domains.graph.capture.model import from_module
 from warpwright.domains.graph.ir import GraphIR, copy, run
 from warpwright.domains.graph.techniques.algebra.einsum import EINSUM
 from warpwright.domains.graph.techniques.kernels.attention import technique

@@ -69,7 +69,7 @@ def measured_since(chosen: dict[str, dict[str, Any]], rows: list[dict[str, Any]]
 
 def work(file: Path) -> tuple[float, float]:
     """Return the bytes and the operations of a task."""
-    from warpwright.domains.graph import cost_model
+    from warpwright.domains.graph.costs import cost_model
     from warpwright.domains.graph.ir import is_tensor, placeholders, value
     from warpwright.run import Settings, open_space
 

@@ -23,10 +23,10 @@ import torch
 
 from benchmarks.kernelbench.first import first, found
 from benchmarks.third_party import EVERY, in_order
-from warpwright.domains.graph import cost_model
+from warpwright.domains.graph.costs import cost_model
 from warpwright.domains.graph.ir import foldable
 from warpwright.run import Settings, open_space
-from warpwright.tasks import saved_module
+from warpwright.tasks.modules import saved_module
 
 
 def row_of(file: Path, name: str) -> dict[str, Any]:

@@ -32,7 +32,8 @@ from benchmarks import third_party
 from warpwright.base import Action
 from warpwright.domains import graph
 from warpwright.errors import WarpwrightError
-from warpwright.tasks import saved_module, taskfile
+from warpwright.tasks import taskfile
+from warpwright.tasks.modules import saved_module
 from warpwright.timing import facts
 
 ROUNDS, SECONDS = 400, 8.0

@@ -24,7 +24,7 @@ from benchmarks.kernels.int8_product import milliseconds
 from benchmarks.kernels.row_file import run
 from benchmarks.kernels.top_k import COPY, TEXT
 from warpwright.base import Action
-from warpwright.domains.graph.capture import from_module
+from warpwright.domains.graph.capture.model import from_module
 from warpwright.domains.graph.cuda.orders import digits, sorts
 from warpwright.domains.graph.lower import Original, lower
 from warpwright.domains.graph.techniques.kernels.top_k import HISTOGRAM, SELECT, SORT

@@ -27,7 +27,7 @@ import torch
 from benchmarks.kernels.beside import compile_all, error, in_a_graph, in_turns, module, options_of
 from benchmarks.kernels.row_file import Row, run
 from warpwright.base import Action
-from warpwright.domains.graph.capture import from_module
+from warpwright.domains.graph.capture.model import from_module
 from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import GraphIR
 from warpwright.domains.graph.lower import Original, lower

@@ -29,7 +29,7 @@ from benchmarks.kernels.row_file import guarded, write
 from benchmarks.timing.events import batch
 from warpwright.base import Action, Task
 from warpwright.domains import transpile
-from warpwright.domains.graph import capture
+from warpwright.domains.graph.capture import model as capture
 from warpwright.domains.graph.cuda import ahead
 from warpwright.domains.graph.cuda.kernel import CudaKernel, source_of
 from warpwright.domains.graph.libraries import Library

@@ -20,7 +20,7 @@ import torch
 from benchmarks.kernels.int8_product import milliseconds
 from benchmarks.kernels.row_file import run
 from warpwright.base import Action
-from warpwright.domains.graph.capture import from_module
+from warpwright.domains.graph.capture.model import from_module
 from warpwright.domains.graph.lower import Original, lower
 from warpwright.domains.graph.techniques.kernels.top_k import TOP_K
 

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.kernels import product_ends
 from benchmarks.kernels.product_ends import CASES, FUSED
 from warpwright.base import Action
-from warpwright.domains.graph import cost_model
+from warpwright.domains.graph.costs import cost_model
 from warpwright.domains.graph.techniques.products.fused_product import FusedProduct
 from warpwright.domains.graph.techniques.schedule import CudaGraph
 

@@ -11,7 +11,8 @@ import torch
 from torch import nn
 from torch.nn.utils import parametrizations, parametrize
 
-from warpwright.tasks import saved_module, taskfile
+from warpwright.tasks import taskfile
+from warpwright.tasks.modules import saved_module
 
 
 def computed(kind: str) -> nn.Module:

@@ -22,8 +22,9 @@ import warpwright
 from warpwright import run as driver
 from warpwright.base import Case, Record
 from warpwright.errors import TaskError, UsageError
-from warpwright.tasks import saved_module, taskfile
-from warpwright.tasks.calibrate import calibrated
+from warpwright.tasks import taskfile
+from warpwright.tasks.modules import saved_module
+from warpwright.tasks.modules.calibrate import calibrated
 from warpwright.verifier.judge.certificate import certify
 from warpwright.verifier.judge.judgement import Judgement
 from warpwright.verifier.judge.original.reference import Original
@@ -193,7 +194,7 @@ def test_what_cannot_be_saved_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_complex_inputs_are_drawn_anew(tmp_path: Path) -> None:
-    from warpwright.tasks import saved_module
+    from warpwright.tasks.modules import saved_module
 
     saved_module.write(torch.nn.Identity(), (torch.randn(64, dtype=torch.complex64),), tmp_path / "complex.pt")
     drawn = taskfile.run_text(saved_module.TEXT.format(path=str(tmp_path / "complex.pt")), "<complex>", "complex_task").get_inputs

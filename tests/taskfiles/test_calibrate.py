@@ -10,7 +10,7 @@ from torch import nn
 
 from warpwright.errors import TaskError
 from warpwright.tasks import taskfile
-from warpwright.tasks.calibrate import calibrated
+from warpwright.tasks.modules.calibrate import calibrated
 
 
 class Step(nn.Module):

@@ -6,7 +6,7 @@ import functools
 
 import torch
 
-from warpwright.tasks.copying import copied
+from warpwright.tasks.modules.copying import copied
 
 
 class Block(torch.nn.Module):

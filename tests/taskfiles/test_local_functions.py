@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from warpwright.errors import TaskError
-from warpwright.tasks import saved_module, taskfile
+from warpwright.tasks import taskfile
+from warpwright.tasks.modules import saved_module
 
 TEXT = """import torch
 

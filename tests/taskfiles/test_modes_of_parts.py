@@ -16,8 +16,9 @@ from warpwright.domains import graph  # noqa: E402
 from warpwright.domains.graph import template  # noqa: E402
 from warpwright.front import module as front  # noqa: E402
 from warpwright.targets.local import fell_back  # noqa: E402
-from warpwright.tasks import saved_module, taskfile  # noqa: E402
-from warpwright.tasks.copying import copied  # noqa: E402
+from warpwright.tasks import taskfile  # noqa: E402
+from warpwright.tasks.modules import saved_module  # noqa: E402
+from warpwright.tasks.modules.copying import copied  # noqa: E402
 from warpwright.workers.inside.runner import Runner  # noqa: E402
 from warpwright.workers.inside.state import set_mode  # noqa: E402
 

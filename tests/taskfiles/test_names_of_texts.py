@@ -4,7 +4,8 @@ import ast
 from pathlib import Path
 
 import warpwright
-from warpwright.tasks import saved_module, shapes, training
+from warpwright.tasks import shapes, training
+from warpwright.tasks.modules import saved_module
 
 NATIVE = sorted((Path(warpwright.__file__).parent / "native").glob("*.py"))
 

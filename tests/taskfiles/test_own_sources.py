@@ -11,7 +11,8 @@ from stand_in import StandIn
 
 import warpwright
 from warpwright import run as driver
-from warpwright.tasks import saved_module, sources, taskfile
+from warpwright.tasks import sources, taskfile
+from warpwright.tasks.modules import saved_module
 
 TASK = """
 import torch

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from warpwright import tasks
-from warpwright.tasks import saved_module
+from warpwright.tasks.modules import saved_module
 
 transformers = pytest.importorskip("transformers")
 

@@ -11,7 +11,8 @@ warnings.simplefilter("ignore")
 import torch
 from warpwright import targets
 from warpwright.domains import graph
-from warpwright.tasks import saved_module, taskfile
+from warpwright.tasks import taskfile
+from warpwright.tasks.modules import saved_module
 
 
 class Net(torch.nn.Module):

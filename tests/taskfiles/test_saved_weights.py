@@ -7,7 +7,8 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from warpwright.tasks import saved_module, taskfile
+from warpwright.tasks import taskfile
+from warpwright.tasks.modules import saved_module
 
 
 def test_a_file_is_as_large_as_its_weights(tmp_path: Path) -> None:

@@ -164,7 +164,7 @@ def test_a_saved_module_loads_in_another_process(tmp_path: Path) -> None:
         import sys, torch
         sys.path.insert(0, {str(tmp_path)!r})
         from own_module import Own
-        from warpwright.tasks import saved_module
+        from warpwright.tasks.modules import saved_module
         module = Own(4)
         module.linear.weight.data.fill_(0.25)
         saved_module.write(module, [torch.arange(20.0).reshape(5, 4), torch.arange(5), 2.0], {str(path)!r})
@@ -185,7 +185,7 @@ def test_a_module_defined_in_the_running_script_is_saved_as_its_graph(tmp_path: 
     path = tmp_path / "saved.pt"
     script = f"""
         import torch
-        from warpwright.tasks import saved_module
+        from warpwright.tasks.modules import saved_module
         class Here(torch.nn.Module):
             def forward(self, x):
                 return torch.relu(x) + 1

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from warpwright import workers
-from warpwright.tasks import saved_module
+from warpwright.tasks.modules import saved_module
 from warpwright.workers.fork_server import ForkServer
 
 THREAD = "import threading, time, {other}\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"

@@ -29,10 +29,11 @@ from warpwright.reports.progress import Progress
 from warpwright.reports.results import MOST_FOLDERS, OUT
 from warpwright.reports.results import Result as Written
 from warpwright.run import Settings
-from warpwright.tasks import saved_module, training
 from warpwright.tasks import shapes as declared
+from warpwright.tasks import training
 from warpwright.tasks.function_module import Function
-from warpwright.tasks.part_modes import give_modes, modes_of
+from warpwright.tasks.modules import saved_module
+from warpwright.tasks.modules.part_modes import give_modes, modes_of
 
 Mode = Literal["eval", "train", "as_is"]
 

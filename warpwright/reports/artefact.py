@@ -9,7 +9,7 @@ from pathlib import Path
 
 from warpwright.base import BASELINE, Record, Regime, is_baseline
 from warpwright.domains.graph.template import GUARDED, TAIL, step_tail
-from warpwright.tasks.saved_module import LOADED
+from warpwright.tasks.modules.saved_module import LOADED
 from warpwright.timing.regimes import LEAST
 
 SELF_TEST = 'if __name__ == "__main__":'

@@ -14,7 +14,7 @@ from warpwright.space import Evaluator, Measuring, Target
 from warpwright.targets.baselines import BASELINES, baselines, expect_known, names_for
 from warpwright.targets.shapes import ShapesEvaluator
 from warpwright.targets.versions import versions
-from warpwright.tasks import saved_module
+from warpwright.tasks.modules import saved_module
 from warpwright.tasks.shapes import OPTION as SHAPES
 
 

@@ -1,4 +1,4 @@
-"""A plain function as a module, so that it is captured, saved and loaded as one."""
+"""A plain function as a module, so that it is captured, saved and loaded as one. Saved tasks name this file: it stays where it is."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class Reference:
         model = self.make_model().to(device)
         if not Form.of(self.task).calibrate:
             return model
-        from warpwright.tasks.calibrate import calibrated
+        from warpwright.tasks.modules.calibrate import calibrated
 
         inputs = self.make_inputs(seed, device)
         try:

@@ -31,9 +31,10 @@ from typing import Literal
 
 from warpwright.base import Options, Precision, Task, digest
 from warpwright.errors import TaskError
-from warpwright.tasks import saved_module, sources, training
 from warpwright.tasks import shapes as declared_shapes
+from warpwright.tasks import sources, training
 from warpwright.tasks.mark import task
+from warpwright.tasks.modules import saved_module
 from warpwright.tasks.reference import Form, Mode, Reference, call, parse, run_text, seed_all
 from warpwright.tasks.scaling import scale_text
 

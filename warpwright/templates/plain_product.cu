@@ -24,39 +24,15 @@
 constexpr int TILE = R * SIDE, THREADS = SIDE * SIDE * GROUPS, SHARE = STEP / GROUPS;
 static_assert(SHARE % 4 == 0 && TILE * STEP / 4 % THREADS == 0, "a group takes whole quads of terms, a thread whole quads of a slice");
 
-// One operand's slice: TILE rows (of A; or columns of B) by STEP terms, in shared memory as they lie in global memory. The pitches meet no bank twice.
+#include "quads.h"
+
+// One operand's slice.
 template <bool TERMS>
-struct Slice {
-    static constexpr int PITCH = TERMS ? STEP + 4 : TILE + 4, FLOATS = (TERMS ? TILE : STEP) * PITCH, TURNS = TILE * STEP / 4 / THREADS;
-    static constexpr int LINE = (TERMS ? STEP : TILE) / 4;  // quads of a line that is contiguous
+struct Slice : Quads<TILE, TERMS, 4> {
+    using Quads<TILE, TERMS, 4>::PITCH;
 
     // Which row of the tile is a thread's number i.
     static __device__ __forceinline__ int row(int thread, int i) { return TERMS ? thread + SIDE * i : 4 * (thread + i / 4 * SIDE) + i % 4; }
-
-    // Read a thread's quads of the slice that begins at (top, term): as they are where all lies inside (WHOLE), else with zeros for what does not.
-    template <bool WHOLE>
-    static __device__ __forceinline__ void read(float4 (&own)[TURNS], const float* from, long long pitch, int top, int rows, int term, int terms) {
-#pragma unroll
-        for (int turn = 0; turn < TURNS; ++turn) {
-            const int quad = threadIdx.x + turn * THREADS, line = quad / LINE, along = quad % LINE * 4;
-            const int r = top + (TERMS ? line : along), t = term + (TERMS ? along : line);
-            const float* at = from + (TERMS ? r * pitch + t : t * pitch + r);
-            if (WHOLE) {
-                own[turn] = *(const float4*)at;
-            } else {
-                const auto one = [&](int e) { return r + (TERMS ? 0 : e) < rows && t + (TERMS ? e : 0) < terms ? at[e] : 0.0f; };
-                own[turn] = make_float4(one(0), one(1), one(2), one(3));
-            }
-        }
-    }
-
-    static __device__ __forceinline__ void write(float* to, const float4 (&own)[TURNS]) {
-#pragma unroll
-        for (int turn = 0; turn < TURNS; ++turn) {
-            const int quad = threadIdx.x + turn * THREADS;
-            *(float4*)(to + quad / LINE * PITCH + quad % LINE * 4) = own[turn];
-        }
-    }
 
     // Four terms of a thread's R rows, from `term` of the slice on.
     static __device__ __forceinline__ void take(float (&own)[R][4], const float* slice, int thread, int term) {

@@ -26,39 +26,14 @@ typedef unsigned int u32;
 constexpr int ROWS = 64 * WM, COLUMNS = 32 * WN, THREADS = 32 * WM * WN;
 constexpr u32 SMALL_FACTOR = (127 - 100) << 23, SMALL_RESULT = (127 - 60) << 23;  // as bits of a float32: 2^-100 and 2^-60
 
-// One operand's slices: SIZE rows (of A; or columns of B) by STEP terms, in shared memory as they lie in global memory. The pitches meet no bank twice.
+#include "quads.h"
+
+// One operand's slices.
 template <int SIZE, bool TERMS>
-struct Slice {
-    static constexpr int PITCH = TERMS ? STEP + 4 : SIZE + 8, FLOATS = (TERMS ? SIZE : STEP) * PITCH, TURNS = SIZE * STEP / 4 / THREADS;
-    static constexpr int LINE = (TERMS ? STEP : SIZE) / 4;  // quads of a line that is contiguous
+struct Slice : Quads<SIZE, TERMS, 8> {
+    using Quads<SIZE, TERMS, 8>::PITCH;
 
     static __device__ __forceinline__ int place(int row, int term) { return TERMS ? row * PITCH + term : term * PITCH + row; }
-
-    // Read a thread's quads of the slice that begins at (row, term): as they are where all lies inside (WHOLE), else with zeros for what does not. No
-    // branch stands between a whole slice's loads and their use, a slice later: behind one the compiler waits for them (2.2 times as slow).
-    template <bool WHOLE>
-    static __device__ __forceinline__ void read(float4 (&own)[TURNS], const float* from, long long pitch, int row, int rows, int term, int terms) {
-#pragma unroll
-        for (int turn = 0; turn < TURNS; ++turn) {
-            const int quad = threadIdx.x + turn * THREADS, line = quad / LINE, along = quad % LINE * 4;
-            const int r = row + (TERMS ? line : along), t = term + (TERMS ? along : line);
-            const float* at = from + (TERMS ? r * pitch + t : t * pitch + r);
-            if (WHOLE) {
-                own[turn] = *(const float4*)at;
-            } else {
-                const auto one = [&](int e) { return r + (TERMS ? 0 : e) < rows && t + (TERMS ? e : 0) < terms ? at[e] : 0.0f; };
-                own[turn] = make_float4(one(0), one(1), one(2), one(3));
-            }
-        }
-    }
-
-    static __device__ __forceinline__ void write(float* to, const float4 (&own)[TURNS]) {
-#pragma unroll
-        for (int turn = 0; turn < TURNS; ++turn) {
-            const int quad = threadIdx.x + turn * THREADS;
-            *(float4*)(to + quad / LINE * PITCH + quad % LINE * 4) = own[turn];
-        }
-    }
 
     // Whether one of a thread's share of rows [row, row + SIZE) is so small that its low part is lost. Zero is not.
     static __device__ bool small(const float* from, long long pitch, int row, int rows, int term, int terms) {

@@ -15,7 +15,8 @@ from interpreter import INTERPRETER
 from tests.domains.graph import models
 from warpwright.base import Action
 from warpwright.domains import graph
-from warpwright.domains.graph import cost_model, kernels
+from warpwright.domains.graph import kernels
+from warpwright.domains.graph.costs import cost_model
 from warpwright.domains.graph.ir import run
 from warpwright.domains.graph.techniques.kernels.attention import technique
 from warpwright.domains.graph.techniques.kernels.attention.calls import FLASH_BACKWARD, FLASH_FORWARD

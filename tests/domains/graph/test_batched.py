@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
 
-from warpwright.domains.graph.capture import from_module
+from warpwright.domains.graph.capture.model import from_module
 from warpwright.domains.graph.ir.interpret import run
 
 

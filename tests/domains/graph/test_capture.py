@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.domains.graph import models
-from warpwright.domains.graph.capture import capture, from_module
+from warpwright.domains.graph.capture.model import capture, from_module
 from warpwright.domains.graph.ir import aten, edit, find, mutated, run, text
 from warpwright.errors import CaptureError
 from warpwright.tasks import taskfile

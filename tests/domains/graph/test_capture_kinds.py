@@ -18,10 +18,10 @@ from torch.nn import functional as F
 
 from tests.domains.graph import models
 from warpwright.domains import graph
-from warpwright.domains.graph.capture import from_module
+from warpwright.domains.graph.capture.model import from_module
 from warpwright.domains.graph.ir import mutated, run
 from warpwright.errors import CaptureError
-from warpwright.tasks.copying import copied
+from warpwright.tasks.modules.copying import copied
 
 
 class Made(nn.Module):

@@ -14,7 +14,8 @@ from torch.nn import functional as F
 
 from tests.domains.graph.techniques.exactness import captured
 from warpwright.base import Action, Candidate
-from warpwright.domains.graph import cost_model, recurrent
+from warpwright.domains.graph.capture import recurrent
+from warpwright.domains.graph.costs import cost_model
 from warpwright.domains.graph.cuda.kernel import CudaKernel
 from warpwright.domains.graph.ir import GraphIR
 from warpwright.domains.graph.techniques import schedule

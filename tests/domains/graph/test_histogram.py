@@ -8,7 +8,7 @@ from torch import nn
 
 from tests.domains.graph.techniques.exactness import captured
 from tests.domains.graph.test_orders import built
-from warpwright.domains.graph.capture import from_module
+from warpwright.domains.graph.capture.model import from_module
 from warpwright.domains.graph.ir.interpret import run
 from warpwright.domains.graph.techniques.kernels import top_k as technique
 from warpwright.domains.graph.techniques.kernels.top_k import HISTOGRAM

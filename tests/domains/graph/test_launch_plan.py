@@ -24,7 +24,7 @@ from benchmarks.kernels.planned import LAUNCH, Planned, install
 from tests.domains.graph.techniques.exactness import captured
 from tests.domains.graph.test_cpp import TEXT
 from warpwright.base import Action
-from warpwright.domains.graph.cost_model import seconds
+from warpwright.domains.graph.costs.cost_model import seconds
 from warpwright.domains.graph.cuda import launches
 from warpwright.domains.graph.cuda.launches import Launches
 from warpwright.domains.graph.cuda.plan import DEFAULT

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import fx
 
-from warpwright.domains.graph import meta
+from warpwright.domains.graph.capture import meta
 
 aten = torch.ops.aten
 

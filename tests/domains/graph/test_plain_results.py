@@ -11,9 +11,10 @@ import torch
 from torch import nn
 
 from warpwright.domains import graph
-from warpwright.domains.graph import results
+from warpwright.domains.graph.capture import results
 from warpwright.errors import CaptureError, TaskError
-from warpwright.tasks import saved_module, taskfile
+from warpwright.tasks import taskfile
+from warpwright.tasks.modules import saved_module
 from warpwright.verifier.judge.original.answers import leaves_of
 from warpwright.verifier.judge.readable import expect_readable
 from warpwright.workers.tensors.objects import kinds_of, state_of

@@ -15,7 +15,8 @@ from warpwright.base import Action
 from warpwright.domains import graph
 from warpwright.domains.graph.text import parts
 from warpwright.domains.graph.text.apart import apart
-from warpwright.tasks import saved_module, taskfile
+from warpwright.tasks import taskfile
+from warpwright.tasks.modules import saved_module
 
 FUSED = "fuse_cuda(calls=1, block=256, vector=4, unroll=1)"
 

@@ -7,8 +7,9 @@ import torch
 from torch import nn
 
 from warpwright.domains import graph
-from warpwright.domains.graph.capture import from_module
-from warpwright.tasks import saved_module, taskfile
+from warpwright.domains.graph.capture.model import from_module
+from warpwright.tasks import taskfile
+from warpwright.tasks.modules import saved_module
 
 KINDS = {
     "lstm": lambda: nn.LSTM(8, 6),

@@ -14,7 +14,7 @@ from tests.domains.graph import models
 from tests.domains.graph.test_cuda import OnCpu
 from warpwright.base import Action
 from warpwright.domains import graph
-from warpwright.domains.graph import derivatives
+from warpwright.domains.graph.capture import derivatives
 from warpwright.domains.graph.cuda.kernel import CudaKernel
 from warpwright.domains.graph.ir.effects import is_random
 

@@ -13,8 +13,8 @@ import torch
 from tests.domains.graph import models
 from warpwright.base import Action
 from warpwright.domains import graph
+from warpwright.domains.graph.capture.training import MOST_AGAIN
 from warpwright.domains.graph.text.autograd import halves, kept_between
-from warpwright.domains.graph.training import MOST_AGAIN
 from warpwright.errors import NotApplicable
 from warpwright.tasks import taskfile
 

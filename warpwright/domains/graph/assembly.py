@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from warpwright.base import Action
-from warpwright.domains.graph import cost_model
+from warpwright.domains.graph.costs import cost_model
 from warpwright.domains.graph.ir import GraphIR
 from warpwright.domains.graph.words import stand_ins as stand_ins_of
 from warpwright.domains.graph.words import words as words_of

@@ -21,7 +21,7 @@ name = "graph"
 
 SUFFIXES = (".py", ".pt", ".pth")
 
-LOADED = ("torch", "torch._dynamo", "torch.export._trace", "warpwright.domains.graph.techniques", "warpwright.domains.graph.capture")
+LOADED = ("torch", "torch._dynamo", "torch.export._trace", "warpwright.domains.graph.techniques", "warpwright.domains.graph.capture.model")
 """What reading a program takes: 1.7 s of CPU time to import, once a process."""
 
 
@@ -38,11 +38,11 @@ def space(task: Task, target: str = "cpu") -> Space[Any]:
     What cannot be captured whole has the techniques in its parts; where no part can be captured either, schedules of the whole alone.
     """
     deadline.load(*LOADED)
-    from warpwright.domains.graph import cost_model
-    from warpwright.domains.graph.capture import capture
+    from warpwright.domains.graph.capture.model import capture
+    from warpwright.domains.graph.capture.training import capture_step
+    from warpwright.domains.graph.costs import cost_model
     from warpwright.domains.graph.lower import Original, body, lower
     from warpwright.domains.graph.techniques import techniques
-    from warpwright.domains.graph.training import capture_step
     from warpwright.domains.graph.words import stand_ins, words
 
     reference = taskfile.load(task)

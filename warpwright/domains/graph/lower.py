@@ -17,7 +17,8 @@ import torch
 from torch import fx
 
 from warpwright.base import Action, Candidate, Source, digest
-from warpwright.domains.graph import results, template
+from warpwright.domains.graph import template
+from warpwright.domains.graph.capture import results
 from warpwright.domains.graph.ir import GraphIR, is_tensor, placeholders, value, written
 from warpwright.domains.graph.plan.program import parameters, plan
 from warpwright.domains.graph.text import autograd, straight

@@ -19,12 +19,13 @@ import torch
 from torch.utils import _pytree as pytree
 
 from warpwright.domains.graph.assembly import Assembly, Piece
-from warpwright.domains.graph.capture import from_module
+from warpwright.domains.graph.capture.model import from_module
 from warpwright.domains.graph.ir import GraphIR
 from warpwright.domains.graph.lower import Original, program_text
 from warpwright.errors import CaptureError, TaskError
-from warpwright.tasks import saved_module, taskfile
-from warpwright.tasks.copying import copied
+from warpwright.tasks import taskfile
+from warpwright.tasks.modules import saved_module
+from warpwright.tasks.modules.copying import copied
 
 DRAWS = 4
 """Of the inputs: a model that branches on values may take its branches with them."""

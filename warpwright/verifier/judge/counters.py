@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
-from warpwright.tasks.copying import copied
 from warpwright.tasks.mode import Mode
+from warpwright.tasks.modules.copying import copied
 from warpwright.verifier.judge.original.answers import as_tensor, leaves_of
 from warpwright.verifier.judge.original.reference import MOST_COUNTED, Original, load
 

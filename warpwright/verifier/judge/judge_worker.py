@@ -14,7 +14,7 @@ import torch
 
 from warpwright.base import Case, Task, from_json
 from warpwright.errors import is_full
-from warpwright.tasks.part_modes import apart
+from warpwright.tasks.modules.part_modes import apart
 from warpwright.verifier.checks import INFINITE
 from warpwright.verifier.draw import LEFT_OTHERWISE, MIXED, STRIDED, TAKEN, Draw, with_draw
 from warpwright.verifier.judge import discrete, distributions

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from warpwright.domains.graph.capture import from_module
+from warpwright.domains.graph.capture.model import from_module
 from warpwright.domains.graph.ir import GraphIR, copy, run
 
 KINDS = ("normal", "scaled", "negated", "offset", "zeros", "heavy", "spikes")

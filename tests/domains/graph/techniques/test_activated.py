@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from tests.domains.graph.techniques.exactness import captured
 from warpwright.base import Action, Candidate
-from warpwright.domains.graph import cost_model
+from warpwright.domains.graph.costs import cost_model
 from warpwright.domains.graph.ir import find, run, value
 from warpwright.domains.graph.lower import Original, lower
 from warpwright.domains.graph.techniques import schedule

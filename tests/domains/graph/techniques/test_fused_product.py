@@ -20,7 +20,8 @@ from torch.nn import functional as F
 from benchmarks.kernels import fused_products as benchmark
 from benchmarks.kernels.without_gpu import Record, recorded
 from warpwright.base import Action
-from warpwright.domains.graph import cost_model, kernels
+from warpwright.domains.graph import kernels
+from warpwright.domains.graph.costs import cost_model
 from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import GraphIR
 from warpwright.domains.graph.techniques.kernels.fuse import FuseCuda, fuse_cuda

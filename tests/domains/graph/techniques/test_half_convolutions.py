@@ -15,7 +15,7 @@ from tests.domains.graph.techniques.exactness import captured
 from tests.domains.graph.test_cpp import TEXT
 from tests.domains.graph.test_cuda import OnCpu
 from warpwright.base import Action
-from warpwright.domains.graph import cost_model
+from warpwright.domains.graph.costs import cost_model
 from warpwright.domains.graph.cuda.kernel import CudaKernel
 from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import GraphIR

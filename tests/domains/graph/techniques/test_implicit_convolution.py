@@ -16,7 +16,7 @@ from interpreter import INTERPRETER
 from torch import fx, nn
 
 from warpwright.base import Action
-from warpwright.domains.graph import cost_model
+from warpwright.domains.graph.costs import cost_model
 from warpwright.domains.graph.ir import GraphIR, run
 from warpwright.domains.graph.techniques.convolutions import direct_convolution, implicit
 from warpwright.domains.graph.techniques.convolutions.implicit import ImplicitConvolutions, block_shape, cut_weight

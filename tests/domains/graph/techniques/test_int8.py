@@ -13,7 +13,7 @@ from torch import nn
 from tests.domains.graph.techniques.exactness import assert_equal_in_double, captured
 from warpwright import ops
 from warpwright.base import Action, Candidate
-from warpwright.domains.graph import cost_model
+from warpwright.domains.graph.costs import cost_model
 from warpwright.domains.graph.ir import find, shape
 from warpwright.domains.graph.lower import Original, lower
 from warpwright.domains.graph.techniques import schedule

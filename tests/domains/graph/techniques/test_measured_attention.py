@@ -14,7 +14,7 @@ from benchmarks import tables
 from benchmarks.kernels import attention_backward, flash_hopper
 from benchmarks.kernels.attention import CASES, Case, chosen
 from tests.domains.graph.techniques.test_flash_attention import TECHNIQUE, Written
-from warpwright.domains.graph import cost_model
+from warpwright.domains.graph.costs import cost_model
 from warpwright.domains.graph.ir import aten
 from warpwright.domains.graph.techniques.kernels.attention import technique as attention
 from warpwright.domains.graph.techniques.kernels.attention.blocks import backward_shape

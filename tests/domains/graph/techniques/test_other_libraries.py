@@ -27,7 +27,8 @@ from torch.nn import functional as F
 from tests.domains.graph.techniques.exactness import captured
 from warpwright import targets
 from warpwright.base import Action
-from warpwright.domains.graph import cost_model, libraries
+from warpwright.domains.graph import libraries
+from warpwright.domains.graph.costs import cost_model
 from warpwright.domains.graph.ir import run
 from warpwright.domains.graph.kernels.others import TABLES, calls, cudnn, flashinfer, liger, quack
 from warpwright.domains.graph.lower import Original, lower

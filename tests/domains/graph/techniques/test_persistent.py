@@ -11,10 +11,10 @@ from torch import nn
 
 from tests.domains.graph.techniques.exactness import assert_equal_in_double, captured
 from warpwright.base import Action, Candidate
-from warpwright.domains.graph import cost_model
+from warpwright.domains.graph.capture.recurrent import PERSISTENT
+from warpwright.domains.graph.costs import cost_model
 from warpwright.domains.graph.ir import GraphIR
 from warpwright.domains.graph.lower import Original, lower
-from warpwright.domains.graph.recurrent import PERSISTENT
 from warpwright.domains.graph.techniques import schedule
 from warpwright.domains.graph.techniques.kernels.recurrent import RecurrentCuda
 from warpwright.search import ladder

@@ -8,7 +8,7 @@ from exactness import assert_equal_in_double, captured, fixpoint
 from torch import nn
 
 from warpwright.base import Action
-from warpwright.domains.graph import cost_model
+from warpwright.domains.graph.costs import cost_model
 from warpwright.domains.graph.cuda.kernel import CudaKernel
 from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import GraphIR, aten, find, run

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from tests.domains.graph.techniques.exactness import assert_equal_in_double, assert_numerically_sound, captured, draw, fixpoint, randomised
 from warpwright.base import Candidate, Source
-from warpwright.domains.graph import cost_model
+from warpwright.domains.graph.costs import cost_model
 from warpwright.domains.graph.ir import GraphIR
 from warpwright.domains.graph.techniques import schedule
 from warpwright.domains.graph.techniques.algebra import dead, identity, pools, scalars

@@ -17,7 +17,8 @@ from torch.nn import functional as F
 
 from benchmarks.kernels.without_gpu import Record, recorded
 from warpwright.base import Action
-from warpwright.domains.graph import cost_model, kernels
+from warpwright.domains.graph import kernels
+from warpwright.domains.graph.costs import cost_model
 from warpwright.domains.graph.ir import GraphIR
 from warpwright.domains.graph.techniques.products import fused_product, symmetric_product
 from warpwright.domains.graph.techniques.products.triangular_product import TriangularProduct, TriangularProducts

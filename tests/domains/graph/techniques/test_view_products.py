@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from warpwright.base import Action
-from warpwright.domains.graph import cost_model, host_cost
+from warpwright.domains.graph.costs import cost_model, host_cost
 from warpwright.domains.graph.ir import GraphIR, aten, find
 from warpwright.domains.graph.techniques.algebra.einsum import EINSUM, PARAMETERS_FIRST
 from warpwright.domains.graph.techniques.fold import FOLD

@@ -9,9 +9,9 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
+from warpwright.domains.graph.capture.meta import on_device
+from warpwright.domains.graph.capture.results import nest
 from warpwright.domains.graph.ir.graph import GraphIR
-from warpwright.domains.graph.meta import on_device
-from warpwright.domains.graph.results import nest
 
 
 def run(

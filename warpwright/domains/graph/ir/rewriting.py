@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import fx
 
+from warpwright.domains.graph.capture.meta import infer, propagate
 from warpwright.domains.graph.ir.effects import remove_dead
 from warpwright.domains.graph.ir.graph import GraphIR, copy, extended
 from warpwright.domains.graph.ir.nodes import ancestors, aten, dtype, is_tensor, shape, value
-from warpwright.domains.graph.meta import infer, propagate
 from warpwright.errors import NotApplicable
 
 

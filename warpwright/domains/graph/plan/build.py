@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import fx
 
+from warpwright.domains.graph.capture.meta import on_device
 from warpwright.domains.graph.cpp.kernel import Kernel
 from warpwright.domains.graph.ir import aten, is_op, is_random, value
-from warpwright.domains.graph.meta import on_device
 from warpwright.domains.graph.plan.builder import MOST_LITERAL, Builder, Plan
 from warpwright.domains.graph.plan.calls import add
 from warpwright.domains.graph.plan.memory import Place

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from warpwright.base import Action
+from warpwright.domains.graph.capture.training import differentiate
 from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import GraphIR
 from warpwright.domains.graph.techniques.kernels.attention import in_step, of_step
 from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
-from warpwright.domains.graph.training import differentiate
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 

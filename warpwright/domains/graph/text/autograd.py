@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from warpwright.domains.graph import results
+from warpwright.domains.graph.capture import results
 from warpwright.domains.graph.ir import GraphIR, ancestors, has_effect, is_tensor, placeholders, role, value
 from warpwright.domains.graph.text import straight
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from warpwright.domains.graph import recurrent
+from warpwright.domains.graph.capture import recurrent
 from warpwright.domains.graph.ir import aten, bag, is_op
 
 Namer = Callable[[fx.Node], str]

@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from torch import fx
 
-from warpwright.domains.graph import results, template
+from warpwright.domains.graph import template
+from warpwright.domains.graph.capture import results
 from warpwright.domains.graph.cpp.kernel import Kernel, head
 from warpwright.domains.graph.cuda.kernel import source_of
 from warpwright.domains.graph.cuda.launches import Launches, kernels_of

@@ -15,8 +15,8 @@ from torch.utils._pytree import tree_leaves
 from warpwright.base import Case, Errors, Task
 from warpwright.errors import TaskError, is_full
 from warpwright.tasks import taskfile
-from warpwright.tasks.copying import copied
-from warpwright.tasks.padding import padded_as_on_devices
+from warpwright.tasks.modules.copying import copied
+from warpwright.tasks.modules.padding import padded_as_on_devices
 from warpwright.verifier.draw import CHANGES, LEFT_OTHERWISE, MIXED, STRIDED, TAKEN, Draw
 from warpwright.verifier.judge import discrete, distributions, oracle, parts
 from warpwright.verifier.judge.original import tf32

@@ -10,9 +10,9 @@ import torch
 from torch import fx
 
 from warpwright.base import Action
+from warpwright.domains.graph.capture.recurrent import NAMESPACE, PERSISTENT
 from warpwright.domains.graph.cuda.plan import MULTIPROCESSORS
 from warpwright.domains.graph.ir import GraphIR, edit
-from warpwright.domains.graph.recurrent import NAMESPACE, PERSISTENT
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 from warpwright.templates import recurrent as template

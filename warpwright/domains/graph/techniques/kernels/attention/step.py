@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
+from warpwright.domains.graph.capture.training import IN_STEPS, WITH_GRADIENT
 from warpwright.domains.graph.techniques.kernels.attention.blocks import backward_shape
 from warpwright.domains.graph.techniques.kernels.attention.calls import FLASH_ATTENTION, FLASH_BACKWARD, FLASH_FORWARD, FLASH_OF_SINKS
-from warpwright.domains.graph.training import IN_STEPS, WITH_GRADIENT
 
 NAMESPACE = "warpwright_attention"
 _MASKED = "bool causal, int offset, int window, Tensor? mask, bool hidden, float? fill, Tensor? bias"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from warpwright.errors import TaskError
 from warpwright.tasks import local_functions, sources
-from warpwright.tasks.part_modes import apart
+from warpwright.tasks.modules.part_modes import apart
 
 if TYPE_CHECKING:
     import torch

@@ -18,10 +18,12 @@ from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from warpwright.domains.graph import recurrent
-from warpwright.domains.graph.capture import from_module, unreadable
+from warpwright.domains.graph.capture import recurrent
+from warpwright.domains.graph.capture.derivatives import written_out
+from warpwright.domains.graph.capture.meta import on_device, propagate
+from warpwright.domains.graph.capture.model import from_module, unreadable
+from warpwright.domains.graph.capture.tidying import tidy
 from warpwright.domains.graph.cpp.calls import ELEMENTWISE
-from warpwright.domains.graph.derivatives import written_out
 from warpwright.domains.graph.ir import (
     GraphIR,
     Training,
@@ -35,9 +37,7 @@ from warpwright.domains.graph.ir import (
     value,
     written,
 )
-from warpwright.domains.graph.meta import on_device, propagate
 from warpwright.domains.graph.text.autograd import halves, shares_memory
-from warpwright.domains.graph.tidying import tidy
 from warpwright.errors import CaptureError, NotApplicable
 from warpwright.tasks import taskfile
 

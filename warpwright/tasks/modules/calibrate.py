@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
-from warpwright.tasks.copying import copied
-from warpwright.tasks.part_modes import give_modes, modes_of
+from warpwright.tasks.modules.copying import copied
+from warpwright.tasks.modules.part_modes import give_modes, modes_of
 
 SEED = 0
 LEAST, MOST = 1e-3, 1e3

@@ -16,8 +16,8 @@ from typing import Any
 import torch
 from torch import fx
 
+from warpwright.domains.graph.capture.meta import infer
 from warpwright.domains.graph.ir import argument, aten, is_op, is_tensor, role, shape, value, written
-from warpwright.domains.graph.meta import infer
 from warpwright.errors import CaptureError
 
 _SCATTER: Mapping[Any, Any] = {

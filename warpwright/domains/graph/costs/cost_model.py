@@ -19,7 +19,8 @@ from typing import Any
 import torch
 from torch import fx
 
-from warpwright.domains.graph import end_cost, host_cost, recurrent
+from warpwright.domains.graph.capture import recurrent
+from warpwright.domains.graph.costs import end_cost, host_cost
 from warpwright.domains.graph.cpp.calls import COPIES, VIEWS
 from warpwright.domains.graph.cpp.regions import whole
 from warpwright.domains.graph.cuda import windows

@@ -13,7 +13,7 @@ from torch._higher_order_ops.wrap import wrap_with_autocast, wrap_with_set_grad_
 from torch.overrides import TorchFunctionMode
 from torch.utils._device import _device_constructors
 
-from warpwright.domains.graph import recurrent
+from warpwright.domains.graph.capture import recurrent
 from warpwright.errors import CaptureError
 
 _LITERALS = frozenset({torch.tensor, torch.as_tensor, torch.asarray, torch.scalar_tensor})

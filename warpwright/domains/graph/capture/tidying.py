@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import fx
 
+from warpwright.domains.graph.capture.meta import infer
 from warpwright.domains.graph.ir import argument, aten, dtype, is_op, is_tensor, remove_dead, shape, value
-from warpwright.domains.graph.meta import infer
 
 _SCALED = (aten.mul.Scalar, aten.div.Scalar)
 _BROADCAST = (aten.add.Tensor, aten.sub.Tensor, aten.mul.Tensor, aten.div.Tensor, aten.where.self, aten.mul.Scalar, aten.div.Scalar)

@@ -16,16 +16,16 @@ from torch import fx
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.utils import _pytree as pytree
 
-from warpwright.domains.graph import results
-from warpwright.domains.graph.batched import unbatched
-from warpwright.domains.graph.functional import make_functional
+from warpwright.domains.graph.capture import results
+from warpwright.domains.graph.capture.batched import unbatched
+from warpwright.domains.graph.capture.functional import make_functional
+from warpwright.domains.graph.capture.meta import propagate
+from warpwright.domains.graph.capture.tracing import Traced, arrays_as_literals, autocast_of_meta, conversions_of_parts, inlined
 from warpwright.domains.graph.ir import GraphIR, is_tensor, remove_dead, value
-from warpwright.domains.graph.meta import propagate
-from warpwright.domains.graph.tracing import Traced, arrays_as_literals, autocast_of_meta, conversions_of_parts, inlined
 from warpwright.errors import CaptureError
 from warpwright.tasks import taskfile
-from warpwright.tasks.copying import copied
-from warpwright.tasks.padding import padded_as_on_devices
+from warpwright.tasks.modules.copying import copied
+from warpwright.tasks.modules.padding import padded_as_on_devices
 
 _ROLES = {
     InputKind.USER_INPUT: "input",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING
 
-from warpwright.tasks.closures import Functions
-from warpwright.tasks.part_modes import give_modes, modes_of
+from warpwright.tasks.modules.closures import Functions
+from warpwright.tasks.modules.part_modes import give_modes, modes_of
 
 if TYPE_CHECKING:
     import torch

@@ -1,0 +1,1 @@
+"""How long a program takes, from bytes, operations and calls at a device's rates."""
