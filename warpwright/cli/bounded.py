@@ -210,6 +210,6 @@ def line(task: str, reason: str, doing: str) -> dict[str, Any]:
     speedup = {"best": None, "eager": None, "interval": None, "eager_interval": None}
     return {
         "task": task, "status": "timeout", "check": "", "case": "", "reason": reason, "verdict": None, "speedup": speedup, "baselines": {},
-        "error": None, "error_original": None, "recipe": [], "artifact": None, "ours_ms": None, "regime": None, "regimes": {}, "shapes": {},
-        "device": None, "record": None, "candidates": {}, "rejected": [], "left_out": [f"what came after: {doing}"], "sandbox": None,
+        "not_counted": {}, "in_strides": [], "error": None, "error_original": None, "recipe": [], "artifact": None, "ours_ms": None, "regime": None,
+        "regimes": {}, "shapes": {}, "device": None, "record": None, "candidates": {}, "rejected": [], "left_out": [f"what came after: {doing}"], "sandbox": None,
     }  # fmt: skip
