@@ -211,5 +211,6 @@ def line(task: str, reason: str, doing: str) -> dict[str, Any]:
     return {
         "task": task, "status": "timeout", "check": "", "case": "", "reason": reason, "verdict": None, "speedup": speedup, "baselines": {},
         "not_counted": {}, "in_strides": [], "error": None, "error_original": None, "recipe": [], "artifact": None, "ours_ms": None, "regime": None,
-        "regimes": {}, "shapes": {}, "device": None, "record": None, "candidates": {}, "rejected": [], "left_out": [f"what came after: {doing}"], "sandbox": None,
+        "regimes": {}, "shapes": {}, "device": None, "record": None, "candidates": {}, "rejected": [],
+        "left_out": [f"what came after: {doing}"], "sandbox": None,
     }  # fmt: skip
