@@ -225,7 +225,7 @@ def _bags(b: Builder, node: fx.Node) -> bool:
 
 def _at_indices(b: Builder, node: fx.Node) -> bool:
     """Sums, products, maxima and minima at places that indices choose, and elements put there."""
-    base, how, factor, signed = b.place(node.args[0]), "set", 1.0, is_op(node, aten.index_put)
+    base, how, factor, signed = b.place(node.args[0]), "set", 1, is_op(node, aten.index_put)
     rank, every = len(base.sizes), tuple(range(len(base.sizes)))
     source: Any
     if is_op(node, aten.scatter.reduce, aten.scatter.value_reduce):
@@ -251,7 +251,7 @@ def _at_indices(b: Builder, node: fx.Node) -> bool:
             return False
         how = "sum" if is_op(node, aten.index_add, aten.scatter_add) else how
         how = argument(node, "reduce") if is_op(node, aten.index_reduce, aten.scatter_reduce) else how
-        factor = float(argument(node, "alpha")) if is_op(node, aten.index_add) else 1.0
+        factor = argument(node, "alpha") if is_op(node, aten.index_add) else 1
     if not rank or len(index.sizes) != len(over) or not over:
         return False
     if isinstance(source, Place) and (len(source.sizes) != len(sizes) or source.dtype != base.dtype):
