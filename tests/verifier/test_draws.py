@@ -394,3 +394,23 @@ def test_wide_integers_come_next_to_powers_of_two_and_narrow_ones_do_not() -> No
     found = [value for value in drawn[0].flatten().tolist() if value in near]
     assert len(found) > 100 and max(map(abs, found)) > 2**53 and int(wide.min()) <= min(found) and max(found) <= int(wide.max())
     assert set(drawn[1].flatten().tolist()) <= set(narrow.flatten().tolist())
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2"])
+@pytest.mark.parametrize("shape", [(16,), (4, 8)])
+def test_floats_of_8_bits_are_drawn_perturbed_and_varied(dtype: str, shape: tuple[int, ...]) -> None:
+    x = torch.linspace(-400, 448, math.prod(shape)).view(shape).to(getattr(torch, dtype))
+    for name in DISTRIBUTIONS:
+        assert distributions.redistribute([x], name, 3)[0].dtype is x.dtype
+    [moved] = distributions.perturb([x], 1)
+    assert moved.float().isfinite().all() and (moved.float() / x.float() - 1).abs().max() <= torch.finfo(x.dtype).eps
+    [other] = variants.vary([x], 1, variants.like([x]))
+    assert other.dtype is x.dtype and not torch.equal(other.float(), x.float())
+
+
+def test_what_may_move_is_the_same_whichever_zero_is_found_as_the_least() -> None:
+    values = torch.tensor([*[0.0] * 10, 3e-40, 5e-40, 1e-39, 2.3, 7.9, 1.3, 4.4])
+    first, second = values.clone(), values.clone()
+    first[:5], second[5:10] = -0.0, -0.0
+    ours, others = variants._movable(first), variants._movable(second)
+    assert ours is not None and others is not None and torch.equal(ours, others)

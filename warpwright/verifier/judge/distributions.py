@@ -289,7 +289,9 @@ def _by_parts(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def _rises(tensor: torch.Tensor) -> bool:
     """Whether its values rise along its one dimension: edges of buckets, times. Out of order they would mean nothing."""
-    return tensor.dim() == 1 and tensor.numel() > 2 and bool((tensor.diff() > 0).all())
+    if tensor.dim() != 1 or tensor.numel() <= 2 or tensor.element_size() == 1:  # a float of 8 bits stands for no place, and torch subtracts none
+        return False
+    return bool((tensor.diff() > 0).all())
 
 
 def laid_out_as(tensor: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
@@ -342,8 +344,11 @@ def perturb(inputs: Any, seed: int) -> Any:
         if not _is_real(value):
             return value
         generator = torch.Generator(value.device).manual_seed(seed)
-        drawn = torch.rand(value.shape, generator=generator, device=value.device).to(value.dtype)
-        return value * drawn.mul_(2).sub_(1).mul_(torch.finfo(value.dtype).eps).add_(1)  # in place: inputs may be gigabytes
+        limits, drawn = torch.finfo(value.dtype), torch.rand(value.shape, generator=generator, device=value.device)
+        if value.element_size() == 1:  # torch multiplies no floats of 8 bits, and makes NaN of what is above the largest
+            wide = value.float()
+            return torch.where(wide.isfinite(), (wide * (1 + limits.eps * (2 * drawn - 1))).clamp(limits.min, limits.max), wide).to(value.dtype)
+        return value * drawn.to(value.dtype).mul_(2).sub_(1).mul_(limits.eps).add_(1)  # in place: inputs may be gigabytes
 
     return tree_map(change, inputs)
 

@@ -158,7 +158,7 @@ def _movable(source: torch.Tensor) -> torch.Tensor | None:
         finite = real[real.isfinite()]
         least, most = (finite.min(), finite.max()) if finite.numel() else (least, most)
     words = flat.view(getattr(torch, WORDS[real.element_size()]))
-    ends = torch.stack([least, most]).view(words.dtype).tolist()
+    ends = (torch.stack([least, most]) + 0.0).view(words.dtype).tolist()  # not -0.0, which may be found for 0.0 by other numbers of threads
     sample = words[:: max(1, words.numel() // SAMPLE)]
     uneven = int(((sample & ((1 << low) - 1)) != 0).sum())
     for bits in (mantissa - kept for kept in KEPT_BITS if kept < mantissa):
@@ -246,7 +246,9 @@ def _flat(tensor: torch.Tensor) -> torch.Tensor:
 
 def _rises(tensor: torch.Tensor) -> bool:
     """Whether its values rise along its one dimension, as edges of buckets do, which mean nothing out of order."""
-    return tensor.dim() == 1 and tensor.numel() > 2 and not tensor.is_complex() and bool((tensor.diff() > 0).all())
+    if tensor.dim() != 1 or tensor.numel() <= 2 or tensor.is_complex() or tensor.element_size() == 1:  # torch subtracts no floats of 8 bits
+        return False
+    return bool((tensor.diff() > 0).all())
 
 
 def _in_no_order(tensor: torch.Tensor) -> bool:

@@ -225,9 +225,11 @@ def _bags(b: Builder, node: fx.Node) -> bool:
 
 def _at_indices(b: Builder, node: fx.Node) -> bool:
     """Sums, products, maxima and minima at places that indices choose, and elements put there."""
-    base, how, factor, signed = b.place(node.args[0]), "set", 1.0, is_op(node, aten.index_put)
+    base, how, factor, signed = b.place(node.args[0]), "set", 1, is_op(node, aten.index_put)
     rank, every = len(base.sizes), tuple(range(len(base.sizes)))
     source: Any
+    if is_op(node, aten.scatter.reduce, aten.scatter.value_reduce):
+        return False  # the older form, of which programs have few
     if signed:
         indices: Any = node.args[1]
         if not all(index is None for index in indices[:-1]) or not is_tensor(indices[-1]):
@@ -249,7 +251,7 @@ def _at_indices(b: Builder, node: fx.Node) -> bool:
             return False
         how = "sum" if is_op(node, aten.index_add, aten.scatter_add) else how
         how = argument(node, "reduce") if is_op(node, aten.index_reduce, aten.scatter_reduce) else how
-        factor = float(argument(node, "alpha")) if is_op(node, aten.index_add) else 1.0
+        factor = argument(node, "alpha") if is_op(node, aten.index_add) else 1
     if not rank or len(index.sizes) != len(over) or not over:
         return False
     if isinstance(source, Place) and (len(source.sizes) != len(sizes) or source.dtype != base.dtype):
@@ -287,14 +289,21 @@ def _pad(b: Builder, node: fx.Node) -> bool:
     return True
 
 
+def _operands(node: fx.Node, count: int) -> list[Any]:
+    """Return the first `count` arguments of a call; [None] where another is not as if it were left out: alpha, decimals, a mode of rounding."""
+    formals = node.target._schema.arguments  # type: ignore[union-attr]
+    given = [argument(node, formal.name) for formal in formals]
+    plain = len(given) >= count and all(one == formal.default_value for one, formal in zip(given[count:], formals[count:], strict=True))
+    return given[:count] if plain else [None]
+
+
 def _elementwise(b: Builder, node: fx.Node) -> bool:
     """Add a call of numbers, integers or masks that joined no kernel."""
     name = getattr(getattr(node.target, "overloadpacket", None), "__name__", "")
-    if name not in loops.EXPRESSIONS or not is_tensor(node) or "rounding_mode" in node.kwargs:
+    if name not in loops.EXPRESSIONS or not is_tensor(node):
         return False
-    arguments = list(node.args)
-    alpha = node.kwargs.get("alpha", 1)
-    if alpha != 1 or not all(is_tensor(a) or isinstance(a, bool | int | float) for a in arguments):
+    arguments = _operands(node, 2 if "{1}" in loops.EXPRESSIONS[name] else 1)
+    if not all(is_tensor(a) or isinstance(a, bool | int | float) for a in arguments):
         return False
     operands = [b.place(a) if is_tensor(a) else a for a in arguments]
     computed = value(node).dtype

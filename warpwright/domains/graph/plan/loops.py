@@ -195,7 +195,7 @@ MOST_JOINED = 1 << 20
 
 
 def joined_at(
-    to: Place, base: Place, source: Any, index: Place, over: Sequence[int], own: Sequence[int | None], sizes: Sequence[int], how: str, factor: float,
+    to: Place, base: Place, source: Any, index: Place, over: Sequence[int], own: Sequence[int | None], sizes: Sequence[int], how: str, factor: Any,
     signed: bool, step: int,
 ) -> list[str]:  # fmt: skip
     """Return loops over `sizes` that join the elements of `source`, a place or a number, to those of a copy of `base`.
@@ -216,7 +216,7 @@ def joined_at(
             lines.append(f"if ((uint64_t)n >= {size}) throw Failure{{{step}}};")
     place = " + ".join(f"{'n' if d is None else f'i{d}'} * {stride}L" for d, stride in zip(own, to.strides, strict=True))
     one = f"from[{_offset(source.strides)}]" if isinstance(source, Place) else number(source, to.type)
-    scaled = f"({to.type})({one} * ({to.type}){factor!r})" if factor != 1 else f"({to.type}){one}"
+    scaled = f"({to.type})({one} * {number(factor, to.type)})" if factor != 1 else f"({to.type}){one}"
     lines += [f"auto& all = to[{place}]; const auto one = {scaled};", JOINS[how]]
     return [*lines, *["}"] * len(sizes), "}"]
 

@@ -17,7 +17,7 @@ import torch
 from torch import fx
 
 from warpwright.domains.graph.cpp.program import Unsupported
-from warpwright.domains.graph.ir import argument, is_tensor
+from warpwright.domains.graph.ir import argument, is_tensor, value
 
 PREFIX = "aoti_torch_cpu_"
 BASE = {
@@ -70,6 +70,8 @@ def call(node: fx.Node, handle: Callable[[fx.Node], str], prefix: str) -> Call:
         raise Unsupported(f"{node.target}, which torch's C shim has not")
     for number, formal in enumerate(schema.arguments):
         item = argument(node, formal.name)
+        if "number" in str(formal.type) and isinstance(item, int) and _computes_integers(node):
+            raise Unsupported(f"{node.target} of integers and a number, which the shim takes as a float")
         if formal.name in ("dtype", "layout", "device"):  # int32_t in C, an int to the schema
             call.parameters.append("int32_t*")
             call.arguments.append("nullptr")
@@ -78,6 +80,13 @@ def call(node: fx.Node, handle: Callable[[fx.Node], str], prefix: str) -> Call:
         else:
             _add(call, formal.type, item, f"{prefix}_{number}", handle)
     return call
+
+
+def _computes_integers(node: fx.Node) -> bool:
+    """Whether a call's result is of another type, or no result at all, were an integer among its numbers a float."""
+    vals = node.meta["val"]
+    of = [*(value(arg) for arg in node.all_input_nodes if is_tensor(arg)), *([vals] if is_tensor(node) else vals)]
+    return not any(one.is_floating_point() for one in of if isinstance(one, torch.Tensor))
 
 
 def _add(call: Call, kind: Any, item: Any, name: str, handle: Callable[[fx.Node], str]) -> None:

@@ -131,8 +131,8 @@ _REDUCED: Mapping[Any, tuple[str, str]] = {
 def _reduction(b: Builder, node: fx.Node) -> bool:
     """Reductions that are no fused kernel, in one thread: of integers, truth values, and products."""
     x, val = b.place(node.args[0]), value(node)
-    if val.is_floating_point() and not is_op(node, aten.prod):
-        return False
+    if (val.is_floating_point() and not is_op(node, aten.prod)) or (is_op(node, aten.any.dims, aten.all.dims) and argument(node, "dim") == []):
+        return False  # `any` over no dimensions at all leaves them, where a sum takes all of them
     first, each = _REDUCED[node.target.overloadpacket]  # type: ignore[union-attr]
     b.places[node] = to = b.fresh(val)
     dims = _dims(node, len(x.sizes))

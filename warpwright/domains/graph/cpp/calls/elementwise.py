@@ -76,9 +76,19 @@ def compare(p: Program, node: fx.Node) -> Value:
 
 
 def _exact(a: Any, b: Any) -> bool:
-    """Is a comparison of integers the same in float32? Where one of them is below 2^24: a larger other one is rounded, and no nearer than that."""
+    """Is a comparison of integers the same in float32? Where one of them is below 2^24: a larger other one is rounded, and no nearer than that.
+
+    Not of a number that the other's type does not hold: torch cuts it to that type first, so that every uint8 is below -1.
+    """
     integers = all(not value(x).is_floating_point() and not value(x).is_complex() if is_tensor(x) else isinstance(x, int) for x in (a, b))
-    return integers and (_is_below(a) or _is_below(b))
+    return integers and _holds(a, b) and _holds(b, a) and (_is_below(a) or _is_below(b))
+
+
+def _holds(x: Any, number: Any) -> bool:
+    if not is_tensor(x) or not isinstance(number, int) or value(x).dtype is torch.bool:
+        return True
+    range_ = torch.iinfo(value(x).dtype)
+    return range_.min <= number <= range_.max
 
 
 def _is_below(x: Any) -> bool:
