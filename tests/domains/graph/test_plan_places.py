@@ -24,6 +24,7 @@ class Places(nn.Module):
     def forward(self, x: Any, index: Any, each: Any, rows: Any, ends: Any, whole: Any, columns: Any) -> Any:
         put = [x.index_copy(0, index.long(), rows), x.index_put((ends,), rows), x.index_fill(1, columns[0], 2.5), x.scatter(0, each, rows)]
         put += [x.scatter(1, columns[:, :7], rows), x.scatter(0, each, 1.5), whole.index_put((ends,), whole[:20] * 2)]
+        put += [x.index_fill(0, ends[:3].long(), 1.5), x.scatter(0, each, rows, reduce="add"), x.scatter(0, each, 1.5, reduce="multiply")]
         kept = x.clone()
         kept[:, columns[0]] = rows.t()[:1]
         added = [x.index_add(0, index, rows, alpha=-0.5), x.scatter_add(0, each, rows), x.index_put((ends,), rows, accumulate=True)]

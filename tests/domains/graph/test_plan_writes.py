@@ -152,3 +152,21 @@ def test_what_torch_leaves_open_is_not_planned(call: Callable[..., Any]) -> None
             return call(i)
 
     assert not list(NativePlan().sites(captured(Model(), torch.tensor([3, 5]))))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [lambda i: torch.round(i / 7, decimals=1), lambda i: (i / 7).double().round(decimals=-1), lambda i: torch.sub(i, i + 1, alpha=3),
+     lambda i: torch.rsub(i, 2, alpha=3), lambda i: torch.div(i, 2, rounding_mode=None)],
+    ids=["decimals", "tens", "alpha", "of_a_number", "no_rounding"],
+)  # fmt: skip
+def test_what_an_expression_does_not_read_is_not_left_out(call: Callable[..., Any]) -> None:
+    from warpwright.domains.graph.techniques.schedule import NativePlan
+
+    class Model(nn.Module):
+        def forward(self, i: torch.Tensor) -> Any:
+            return (call(i),)
+
+    ir, i = captured(Model(), torch.tensor([3, 5])), torch.tensor([37, -19])
+    if list(NativePlan().sites(ir)):  # not by a loop: by a kernel, or torch's own call
+        torch.testing.assert_close(planned(ir)(i)[0], call(i))

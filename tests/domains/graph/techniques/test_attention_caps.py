@@ -185,6 +185,8 @@ NO_SINK: dict[str, Body] = {
     "two sinks": lambda m, q, k, v: torch.cat((q @ k.mT, q[..., :2]), -1).softmax(-1)[..., :-2] @ v,
     "reflected": lambda m, q, k, v: F.pad(q @ k.mT, (0, 1, 0, 0), mode="replicate").softmax(-1)[..., :-1] @ v,
     "sigmoids": lambda m, q, k, v: beside(m, q @ k.mT).sigmoid().flip(-1)[..., :-1] @ v,
+    "whole numbers between": lambda m, q, k, v: F.softmax(beside(m, q @ k.mT).to(torch.int32).float(), -1)[..., :-1] @ v,
+    "eight bits between": lambda m, q, k, v: F.softmax(beside(m, q @ k.mT).to(torch.float8_e5m2).float(), -1)[..., :-1] @ v,
     "dropout beside a sink": lambda m, q, k, v: F.dropout(beside(m, q @ k.mT).softmax(-1)[..., :-1], 0.5, True) @ v,
 }
 
@@ -252,6 +254,15 @@ def test_on_hopper_and_elsewhere(name: str, tmp_path: Path) -> None:
     exact = model.double()(q.double(), k.double(), v.double())
     torch.testing.assert_close(FLASH_HOPPER(q.double(), k.double(), v.double(), *given, sinks), exact, rtol=1e-6, atol=1e-6)  # sinks are of float32
     assert (names["flash_hopper"](q, k, v, *given, sinks).double() - exact).abs().max() <= 2.0**-7 * exact.abs().max()
+
+
+@pytest.mark.parametrize("number", [-1e9, 0.1])
+def test_a_number_beside_scores_of_float32_is_one_of_float32(number: float) -> None:
+    body: Body = lambda m, q, k, v: F.pad((q @ k.mT).float(), (0, 1), value=number).softmax(-1)[..., :-1].to(v.dtype) @ v  # noqa: E731
+    ir = captured(Written(body).eval(), *drawn(torch.float16))
+    [call] = calls_of(FlashAttentions().apply(ir, OWN))
+    sink = call["sinks"].meta["val"]
+    assert sink.dtype == torch.float32 and call["sinks"].args[2] == number
 
 
 def test_the_largest_cap_on_hopper() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from hopper import names_of
 from torch import nn
 from torch.nn import functional as F
 
+from benchmarks.kernels.without_gpu import needs_of
 from tests.domains.graph.test_cpp import TEXT
 from warpwright.base import Action
 from warpwright.domains.graph.lower import Original, lower
@@ -105,7 +107,8 @@ SHAPES = [
     shape for d in (64, 96, 128, 160, 256) for causal in (False, True) for half in (False, True) for shape in flash_hopper.shapes(d, causal, half)
 ]  # fmt: skip
 SHAPES += [shape._replace(capped=True, sinks=True) for shape in SHAPES[::5]]
-FAST = (flash_hopper.shapes(64, True, False)[0], flash_hopper.shapes(96, False, True)[0]._replace(capped=True, sinks=True))
+THREE = flash_hopper.shapes(64, False, False)[0]._replace(capped=True, sinks=True)
+FAST = (flash_hopper.shapes(64, True, False)[0], THREE, flash_hopper.shapes(96, False, True)[0]._replace(capped=True, sinks=True))
 
 
 @pytest.mark.parametrize("shape", [pytest.param(one, marks=[] if one in FAST else pytest.mark.slow, id="-".join(map(str, one))) for one in SHAPES])
@@ -114,7 +117,10 @@ def test_shapes_compile_for_hopper_and_fit(shape: flash_hopper.Shape) -> None:
         driver.nvrtc()
     except UsageError as error:
         pytest.skip(str(error))
-    assert b"flash_hopper" in driver.machine_code(shape.source(), "90a", shape.defines())
+    code = driver.machine_code(shape.source(), "90a", shape.defines())
+    assert b"flash_hopper" in code
+    if find_spec("triton") is not None:  # whose cuobjdump tells: three consumers share the registers, and with a cap two numbers are spilled
+        assert needs_of(code)["flash_hopper"].local_bytes <= 8 * (shape.capped and shape.consumers == 3)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=["-".join(map(str, shape)) for shape in SHAPES])

@@ -65,7 +65,7 @@ def base_of(node: fx.Node) -> fx.Node:
 
 def sets(node: fx.Node) -> bool:
     """Are elements put where indices say, in place of what is there?"""
-    return is_op(node, aten.index_copy, aten.scatter) or (is_op(node, aten.index_put) and not argument(node, "accumulate"))
+    return is_op(node, aten.index_copy, aten.scatter.src, aten.scatter.value) or (is_op(node, aten.index_put) and not argument(node, "accumulate"))
 
 
 def fill(node: fx.Node) -> fx.Node | None:
@@ -119,7 +119,7 @@ def _form(node: fx.Node, every: tuple[int, ...]) -> _Form:
     own = tuple(None if i == d else i for i in every)
     if is_op(node, aten.index_copy):
         return _Form(argument(node, "index"), (d,), own, how="set")
-    if is_op(node, aten.scatter):
+    if is_op(node, aten.scatter.src):
         return _Form(argument(node, "index"), every, own, how="set")
     if is_op(node, aten.index_reduce):
         return _Form(argument(node, "index"), (d,), own, how=argument(node, "reduce"), with_own=bool(argument(node, "include_self")))

@@ -223,14 +223,16 @@ def _bags(b: Builder, node: fx.Node) -> bool:
     return _written(b, node, lambda to: bags.lines(form, to, x, places, b.now), x, *places)
 
 
+_REDUCED = {"add": "sum", "multiply": "prod"}
+"""What scatter calls other than the rest do."""
+
+
 def _at_indices(b: Builder, node: fx.Node) -> bool:
     """Sums, products, maxima and minima at places that indices choose, and elements put there."""
-    base, how, factor, signed = b.place(node.args[0]), "set", 1, is_op(node, aten.index_put)
+    base, how, factor, signed = b.place(node.args[0]), "set", 1, is_op(node, aten.index_put, aten.index_fill)
     rank, every = len(base.sizes), tuple(range(len(base.sizes)))
     source: Any
-    if is_op(node, aten.scatter.reduce, aten.scatter.value_reduce):
-        return False  # the older form, of which programs have few
-    if signed:
+    if is_op(node, aten.index_put):
         indices: Any = node.args[1]
         if not all(index is None for index in indices[:-1]) or not is_tensor(indices[-1]):
             return False
@@ -243,14 +245,15 @@ def _at_indices(b: Builder, node: fx.Node) -> bool:
         d, index = argument(node, "dim") % max(rank, 1), b.place(argument(node, "index"))
         own = tuple(None if i == d else i for i in every)
         by_rows = is_op(node, aten.index_add, aten.index_copy, aten.index_reduce, aten.index_fill)
-        given = argument(node, "value") if is_op(node, aten.scatter.value, aten.index_fill) else argument(node, "source" if by_rows else "src")
+        names = {formal.name for formal in node.target._schema.arguments}  # type: ignore[union-attr]
+        given = argument(node, next(name for name in ("value", "source", "src") if name in names))
         source = b.place(given) if is_tensor(given) else given
         over = (d,) if by_rows else every
         sizes = (*base.sizes[:d], index.sizes[0] if index.sizes else 0, *base.sizes[d + 1 :]) if by_rows else index.sizes
         if is_op(node, aten.index_reduce, aten.scatter_reduce) and (not argument(node, "include_self") or argument(node, "reduce") == "mean"):
             return False
         how = "sum" if is_op(node, aten.index_add, aten.scatter_add) else how
-        how = argument(node, "reduce") if is_op(node, aten.index_reduce, aten.scatter_reduce) else how
+        how = _REDUCED.get(argument(node, "reduce"), argument(node, "reduce")) if "reduce" in names else how  # type: ignore[call-overload]
         factor = argument(node, "alpha") if is_op(node, aten.index_add) else 1
     if not rank or len(index.sizes) != len(over) or not over:
         return False
@@ -302,7 +305,7 @@ def _elementwise(b: Builder, node: fx.Node) -> bool:
     name = getattr(getattr(node.target, "overloadpacket", None), "__name__", "")
     if name not in loops.EXPRESSIONS or not is_tensor(node):
         return False
-    arguments = _operands(node, 2 if "{1}" in loops.EXPRESSIONS[name] else 1)
+    arguments = _operands(node, loops.arity(name))
     if not all(is_tensor(a) or isinstance(a, bool | int | float) for a in arguments):
         return False
     operands = [b.place(a) if is_tensor(a) else a for a in arguments]

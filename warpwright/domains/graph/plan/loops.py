@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from string import Formatter
 from typing import Any
 
 import torch
@@ -33,6 +34,11 @@ COMPARISONS = ("gt", "lt", "ge", "le", "eq", "ne", "logical_and", "logical_or", 
 WRAPPING = ("add", "sub", "rsub", "mul", "square", "neg")
 WHOLE = ("floor", "ceil", "trunc", "round")
 """What leaves integers as they are."""
+
+
+def arity(name: str) -> int:
+    """Return how many arguments an operator's expression reads, its first ones."""
+    return len({field for _, field, _, _ in Formatter().parse(EXPRESSIONS[name]) if field is not None})
 
 
 def number(value: Any, type: str) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
+import torch
 from torch import fx
 
-from warpwright.domains.graph.ir import shape
+from warpwright.domains.graph.ir import dtype, shape
 
 
 @dataclass(frozen=True)
@@ -59,3 +61,8 @@ class Attention:
     def heads(self) -> int:
         """Of the keys."""
         return self.shape_of(self.k)[1] if len(self.sizes) == 4 else 1
+
+
+def is_real(node: Any) -> bool:
+    """Does it hold real numbers? A conversion to integers, to eight bits or to bool gives others."""
+    return dtype(node) in (torch.float64, torch.float32, torch.bfloat16, torch.float16)

@@ -12,7 +12,7 @@ from torch import fx
 
 from warpwright.domains.graph.ir import argument, aten, dtype, is_op, is_tensor, only_user, shape, value
 from warpwright.domains.graph.techniques.kernels.attention.blocks import MOST_WIDE
-from warpwright.domains.graph.techniques.kernels.attention.forms import Attention, Mask
+from warpwright.domains.graph.techniques.kernels.attention.forms import Attention, Mask, is_real
 from warpwright.domains.graph.techniques.kernels.attention.heads import unspread
 from warpwright.domains.graph.techniques.kernels.attention.masks import by_their_form, fits
 from warpwright.domains.graph.techniques.kernels.attention.sinks import beside_sinks, of_rows
@@ -131,7 +131,7 @@ class _Scores:
             self.node = inner
             return 0 < self.factor < math.inf
         if is_op(self.node, aten.to.dtype, aten.contiguous.default):
-            kept, self.node = _is_real(self.node), self.node.args[0]
+            kept, self.node = is_real(self.node), self.node.args[0]
             return kept
         if is_op(self.node, *_RESHAPES):
             inner, self.reshaped = self.node.args[0], True
@@ -212,15 +212,10 @@ def _through(node: Any, *ops: Any) -> Any:
     while is_op(node, *ops) and only_user(node) is not None:
         if is_op(node, aten.dropout.default) and node.args[1] and node.args[2]:
             return node
-        if not _is_real(node) or (is_op(node, *_RESHAPES) and not _same_but_for_leading(shape(node.args[0]), shape(node))):
+        if not is_real(node) or (is_op(node, *_RESHAPES) and not _same_but_for_leading(shape(node.args[0]), shape(node))):
             return node
         node = node.args[0]
     return node
-
-
-def _is_real(node: Any) -> bool:
-    """Does it hold real numbers? A conversion to integers, to eight bits or to bool gives others."""
-    return dtype(node) in (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 
 
 def _number(arg: Any) -> float | None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from torch import fx
 
 from warpwright.domains.graph.ir import argument, aten, is_op, is_tensor, only_user, shape
+from warpwright.domains.graph.techniques.kernels.attention.forms import is_real
 
 
 class Beside(NamedTuple):
@@ -70,7 +71,7 @@ def _as_they_are(softmax: fx.Node) -> fx.Node | None:
         if not _is_largest(at, x) or argument(node, "alpha") != 1 or set(x.users) != {node, at} or only_user(largest) is None:
             return None
         node = x
-    while is_op(node, aten.to.dtype) and only_user(node.args[0]) is not None:
+    while is_op(node, aten.to.dtype) and is_real(node) and only_user(node.args[0]) is not None:
         node = node.args[0]
     return node  # type: ignore[no-any-return]
 

@@ -179,7 +179,9 @@ def capped(at: Inserter, found: Attention) -> tuple[float | fx.Node | None, ...]
     """Return a cap and sinks, which most attentions have not."""
     if found.sinks is None:
         return (found.cap,) if found.cap else ()
-    return found.cap, at.call(aten.new_full.default, found.q, [1, 1, 1, 1], found.sinks) if isinstance(found.sinks, float) else found.sinks
+    if isinstance(found.sinks, float):  # which scores of float32 have, whatever q has
+        return found.cap, at.call(aten.new_full.default, found.q, [1, 1, 1, 1], found.sinks, dtype=torch.float32)
+    return found.cap, found.sinks
 
 
 def operands(at: Inserter, found: Attention) -> tuple[fx.Node, fx.Node, fx.Node]:
