@@ -47,6 +47,7 @@ VIEWS: Mapping[str, View] = {
     "kernelbench-levels": levels.view,
     "kernelbench-cpu-level-2": partial(levels.view, of="level-2, 30 November"),
     "kernelbench-cpu-level-2-again": partial(levels.view, of=("level-2, 30 November", "level-2, mended, asked again"), brief=True),
+    "kernelbench-cpu-evening": partial(levels.view, of="level-2, 30 November, evening"),
     "kernelbench-cpu-mended": partial(levels.view, of="level-2, mended, asked again"),
     "kernelbench-cpu-one-thread": partial(levels.view, of="level-2, asked again on one thread"),
     "kernelbench-levels-113": partial(levels.view, of="draw-113"),
