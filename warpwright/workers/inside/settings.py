@@ -219,7 +219,8 @@ def _of_the_system() -> dict[str, Callable[[], Any]]:
         prctl, info, malloc, free = library.prctl, library.mallinfo2, library.malloc, library.free
     except (OSError, AttributeError):
         return {}
-    rounding, traps = (getattr(_mathematics(), name, lambda: 0) for name in ("fegetround", "fegetexcept"))
+    mathematics = _mathematics()
+    rounding, traps = (getattr(mathematics, name, lambda: 0) for name in ("fegetround", "fegetexcept"))
     info.restype, malloc.restype, malloc.argtypes, free.argtypes = _Mallinfo, ctypes.c_void_p, [ctypes.c_size_t], [ctypes.c_void_p]
 
     def mapped() -> bool:

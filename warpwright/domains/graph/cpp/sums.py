@@ -32,12 +32,15 @@ _NOTHING = {"sum": 0.0, "mean": 0.0, "amax": -math.inf, "amin": math.inf, "prod"
 """What changes nothing where it is joined."""
 _HALF = (torch.bfloat16, torch.float16)
 _SOURCES: Mapping[Any, str] = {
-    aten.index_add.default: "source", aten.index_put.default: "values", aten.index_reduce.default: "source", aten.index_copy.default: "source",
+    aten.index_put.default: "values", **dict.fromkeys((aten.index_add.default, aten.index_reduce.default, aten.index_copy.default), "source"),
+    **dict.fromkeys((aten.scatter.value, aten.scatter.value_reduce, aten.index_fill.int_Scalar, aten.index_fill.int_Tensor), "value"),
 }  # fmt: skip
+_OLDER = {"add": "sum", "multiply": "prod"}
+"""What scatter(reduce=) calls other than the rest do."""
 
 
 @dataclass(frozen=True)
-class _Form:
+class Form:
     """One of the calls, read."""
 
     index: Any
@@ -46,10 +49,15 @@ class _Form:
     own: tuple[int | None, ...]
     """For each dimension of the result that of what is added; None for the one whose place the index holds."""
     signed: bool = False
-    factor: float = 1.0
+    factor: float = 1
     how: str = "sum"
     with_own: bool = True
     """Is what is there joined too?"""
+
+    @property
+    def dims(self) -> int:
+        """Dimensions of what is added."""
+        return len({*self.over, *self.own} - {None})
 
 
 def source_of(node: fx.Node) -> Any:
@@ -90,44 +98,46 @@ def added(p: Program, node: fx.Node) -> Value:
     at = form.own.index(None)
     own = tuple(() if d is None else p.dims[d] for d in form.own)
     p.sums[node] = Target(Move("gather", shape(node)[at], dim=at, index=places, signed=form.signed), own, JOINS[form.how])
-    scaled = p.op("{0}", x) if form.factor == 1 else p.op("{0} * {1}", x, p.const(form.factor))
+    scaled = p.op("{0}", x) if form.factor == 1 else p.op("{0} * {1}", x, p.const(float(form.factor)))
     return p.with_axes(scaled, p.dims)  # of what is broadcast each element is added by itself
 
 
-def _read(node: fx.Node) -> _Form:
+def _read(node: fx.Node) -> Form:
     """Return a call's form; Unsupported where its index is no tensor of indices, or not one for all that is added."""
-    sizes = shape(source_of(node))
-    form = _form(node, tuple(range(len(sizes))))
+    sizes, form = shape(source_of(node)), form_of(node)
     if not is_tensor(form.index) or value(form.index).dtype not in (torch.int64, torch.int32):
         raise Unsupported("a sum by what are no indices")
-    if len(form.over) > len(sizes) or len(form.own) != len(shape(node)) or shape(form.index) != tuple(sizes[d] for d in form.over):
+    if len(sizes) != form.dims or shape(form.index) != tuple(sizes[d] for d in form.over):
         raise Unsupported("a sum of a part, or of what is broadcast")
     if any(d is not None and sizes[d] != own for d, own in zip(form.own, shape(node), strict=True)):
         raise Unsupported("a sum of a part")
     return form
 
 
-def _form(node: fx.Node, every: tuple[int, ...]) -> _Form:
+def form_of(node: fx.Node) -> Form:
+    """Return how a call is read, whatever its sizes; Unsupported for an index_put at several tensors of indices."""
+    rank = len(shape(node))
     if is_op(node, aten.index_put.default):
         indices: Any = argument(node, "indices")
         if not all(index is None for index in indices[:-1]) or not is_tensor(indices[-1]):
             raise Unsupported("an index_put at several tensors of indices")
-        d, rank = len(indices) - 1, len(shape(indices[-1]))
-        own = (*every[:d], None, *every[d + rank :])
-        return _Form(indices[-1], every[d : d + rank], own, signed=True, how="set" if sets(node) else "sum")
-    d = argument(node, "dim") % max(len(every), 1)
+        d, count = len(indices) - 1, len(shape(indices[-1]))
+        own = (*range(d), None, *range(d + count, rank + count - 1))
+        return Form(indices[-1], tuple(range(d, d + count)), own, signed=True, how="set" if sets(node) else "sum")
+    every, d, index = tuple(range(rank)), argument(node, "dim") % max(rank, 1), argument(node, "index")
     own = tuple(None if i == d else i for i in every)
-    if is_op(node, aten.index_copy):
-        return _Form(argument(node, "index"), (d,), own, how="set")
-    if is_op(node, aten.scatter.src):
-        return _Form(argument(node, "index"), every, own, how="set")
-    if is_op(node, aten.index_reduce):
-        return _Form(argument(node, "index"), (d,), own, how=argument(node, "reduce"), with_own=bool(argument(node, "include_self")))
+    if is_op(node, aten.index_copy, aten.index_fill):
+        return Form(index, (d,), own, signed=is_op(node, aten.index_fill), how="set")
+    if is_op(node, aten.scatter.src, aten.scatter.value):
+        return Form(index, every, own, how="set")
+    if is_op(node, aten.scatter.reduce, aten.scatter.value_reduce):
+        return Form(index, every, own, how=_OLDER[argument(node, "reduce")])
     if is_op(node, aten.index_add.default):
-        return _Form(argument(node, "index"), (d,), own, factor=float(argument(node, "alpha")))
-    if is_op(node, aten.scatter_reduce.two):
-        return _Form(argument(node, "index"), every, own, how=argument(node, "reduce"), with_own=bool(argument(node, "include_self")))
-    return _Form(argument(node, "index"), every, own)
+        return Form(index, (d,), own, factor=argument(node, "alpha"))
+    if is_op(node, aten.index_reduce, aten.scatter_reduce.two):
+        over = (d,) if is_op(node, aten.index_reduce) else every
+        return Form(index, over, own, how=argument(node, "reduce"), with_own=bool(argument(node, "include_self")))
+    return Form(index, every, own)
 
 
 # --- other forms -----------------------------------------------------------------------------------------------------------------------
@@ -156,7 +166,7 @@ def _has_another_form(node: fx.Node) -> bool:
     return form.how in _NOTHING and (kind in _HALF or form.how == "mean" or not form.with_own)
 
 
-def _written_out(at: Inserter, node: fx.Node, form: _Form) -> fx.Node:
+def _written_out(at: Inserter, node: fx.Node, form: Form) -> fx.Node:
     """Return the same by a call that joins float32 to all that is there; a mean is that sum over how many there are."""
     base, source, kind = base_of(node), source_of(node), dtype(node)
     if not form.with_own:

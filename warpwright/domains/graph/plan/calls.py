@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from warpwright.domains.graph.cpp import sums
 from warpwright.domains.graph.cpp.kernel import Kernel
 from warpwright.domains.graph.cpp.program import Unsupported
 from warpwright.domains.graph.ir import argument, aten, is_op, is_tensor, shape, value
@@ -223,44 +224,23 @@ def _bags(b: Builder, node: fx.Node) -> bool:
     return _written(b, node, lambda to: bags.lines(form, to, x, places, b.now), x, *places)
 
 
-_REDUCED = {"add": "sum", "multiply": "prod"}
-"""What scatter calls other than the rest do."""
-
-
 def _at_indices(b: Builder, node: fx.Node) -> bool:
     """Sums, products, maxima and minima at places that indices choose, and elements put there."""
-    base, how, factor, signed = b.place(node.args[0]), "set", 1, is_op(node, aten.index_put, aten.index_fill)
-    rank, every = len(base.sizes), tuple(range(len(base.sizes)))
-    source: Any
-    if is_op(node, aten.index_put):
-        indices: Any = node.args[1]
-        if not all(index is None for index in indices[:-1]) or not is_tensor(indices[-1]):
-            return False
-        index, d, how = b.place(indices[-1]), len(indices) - 1, "sum" if argument(node, "accumulate") else "set"
-        count = len(index.sizes)
-        sizes = (*base.sizes[:d], *index.sizes, *base.sizes[d + 1 :])
-        over, own = tuple(range(d, d + count)), (*range(d), None, *range(d + count, rank + count - 1))
-        source = b.place(node.args[2]).broadcast(sizes)
-    else:
-        d, index = argument(node, "dim") % max(rank, 1), b.place(argument(node, "index"))
-        own = tuple(None if i == d else i for i in every)
-        by_rows = is_op(node, aten.index_add, aten.index_copy, aten.index_reduce, aten.index_fill)
-        names = {formal.name for formal in node.target._schema.arguments}  # type: ignore[union-attr]
-        given = argument(node, next(name for name in ("value", "source", "src") if name in names))
-        source = b.place(given) if is_tensor(given) else given
-        over = (d,) if by_rows else every
-        sizes = (*base.sizes[:d], index.sizes[0] if index.sizes else 0, *base.sizes[d + 1 :]) if by_rows else index.sizes
-        if is_op(node, aten.index_reduce, aten.scatter_reduce) and (not argument(node, "include_self") or argument(node, "reduce") == "mean"):
-            return False
-        how = "sum" if is_op(node, aten.index_add, aten.scatter_add) else how
-        how = _REDUCED.get(argument(node, "reduce"), argument(node, "reduce")) if "reduce" in names else how  # type: ignore[call-overload]
-        factor = argument(node, "alpha") if is_op(node, aten.index_add) else 1
-    if not rank or len(index.sizes) != len(over) or not over:
+    try:
+        form = sums.form_of(node)
+    except Unsupported:
         return False
+    base, index, given = b.place(node.args[0]), b.place(form.index), sums.source_of(node)
+    if not base.sizes or not form.over or len(index.sizes) != len(form.over) or not form.with_own or form.how == "mean":
+        return False
+    sizes = tuple(index.sizes[form.over.index(d)] if d in form.over else base.sizes[form.own.index(d)] for d in range(form.dims))
+    source = b.place(given) if is_tensor(given) else given
+    if is_op(node, aten.index_put):
+        source = source.broadcast(sizes)
     if isinstance(source, Place) and (len(source.sizes) != len(sizes) or source.dtype != base.dtype):
         return False
     read = [base, index, *([source] if isinstance(source, Place) else [])]
-    return _written(b, node, lambda to: loops.joined_at(to, base, source, index, over, own, sizes, how, factor, signed, b.now), *read)
+    return _written(b, node, lambda to: loops.joined_at(to, base, source, index, form, sizes, b.now), *read)
 
 
 def _where(b: Builder, node: fx.Node) -> bool:

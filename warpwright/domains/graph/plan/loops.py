@@ -11,6 +11,7 @@ import torch
 
 from warpwright.domains.graph.cpp.layout import Loop, joined
 from warpwright.domains.graph.cpp.program import Unsupported
+from warpwright.domains.graph.cpp.sums import Form
 from warpwright.domains.graph.plan.memory import TYPES, Place, row_major
 
 MANY = 32768
@@ -168,14 +169,12 @@ def gathered(to: Place, source: Place, dim: int, index: Place, step: int) -> lis
     return [*lines, *["}"] * len(to.sizes), "}"]
 
 
-def added(to: Place, source: Place, dim: int, index: Place, step: int) -> list[str]:
-    """Return loops that add each element of `source` to that of `to` which `index` names along `dim`, in order; one out of range leaves the plan."""
-    lines = ["{", f"const auto from = {source.pointer}; const auto to = {to.pointer}; const auto index = {index.pointer};"]
+def ones_at(to: Place, index: Place, step: int) -> list[str]:
+    """Return loops that put a 1 into each row of `to` (its last dimension) where `index` says; an index out of range leaves the plan."""
+    lines = ["{", f"const auto to = {to.pointer}; const auto index = {index.pointer};"]
     lines += [f"for (long i{d} = 0; i{d} < {size}; ++i{d}) {{" for d, size in enumerate(index.sizes)]
-    lines += [f"const int64_t n = index[{_offset(index.strides)}];", f"if ((uint64_t)n >= {to.sizes[dim]}) throw Failure{{{step}}};"]
-    terms = [f"n * {stride}L" if d == dim else f"i{d} * {stride}L" for d, stride in enumerate(to.strides) if stride]
-    lines += [f"to[{' + '.join(terms) or '0'}] += from[{_offset(source.strides)}];"]
-    return [*lines, *["}"] * len(index.sizes), "}"]
+    lines += [f"const int64_t n = index[{_offset(index.strides)}];", f"if ((uint64_t)n >= {to.sizes[-1]}) throw Failure{{{step}}};"]
+    return [*lines, f"to[{_offset(to.strides[:-1])} + n * {to.strides[-1]}L] = 1;", *["}"] * len(index.sizes), "}"]
 
 
 def first_extreme(to: Place, strides: Sequence[int], x: Place, dim: int, largest: bool) -> list[str]:
@@ -200,30 +199,27 @@ MOST_JOINED = 1 << 20
 """Elements that one thread joins at indices: the order of those of one place is torch's then, the last that is put stays."""
 
 
-def joined_at(
-    to: Place, base: Place, source: Any, index: Place, over: Sequence[int], own: Sequence[int | None], sizes: Sequence[int], how: str, factor: Any,
-    signed: bool, step: int,
-) -> list[str]:  # fmt: skip
+def joined_at(to: Place, base: Place, source: Any, index: Place, form: Form, sizes: Sequence[int], step: int) -> list[str]:
     """Return loops over `sizes` that join the elements of `source`, a place or a number, to those of a copy of `base`.
 
-    Each goes, in each dimension, to its own place (`own`), or where the index says, which runs over the dimensions `over`. An index out of range
-    leaves the plan.
+    Each goes, in each dimension, to its own place (`form.own`), or where the index says, which runs over the dimensions `form.over`. An index out of
+    range leaves the plan.
     """
-    if index.dtype not in (torch.int64, torch.int32) or how not in JOINS or to.count > MOST_JOINED or math.prod(sizes) > MOST_JOINED:
+    if index.dtype not in (torch.int64, torch.int32) or form.how not in JOINS or to.count > MOST_JOINED or math.prod(sizes) > MOST_JOINED:
         raise Unsupported("many elements at indices, or a mean of them")
-    size = to.sizes[list(own).index(None)]
+    size = to.sizes[form.own.index(None)]
     lines = [*copy(to, base), "{", f"const auto to = {to.pointer}; const auto index = {index.pointer};"]
     lines += [f"const auto from = {source.pointer};"] if isinstance(source, Place) else []
     for d, count in enumerate(sizes):
         lines.append(f"for (long i{d} = 0; i{d} < {count}; ++i{d}) {{")
-        if d == max(over):
-            at = " + ".join(f"i{dim} * {stride}L" for dim, stride in zip(over, index.strides, strict=True)) or "0"
-            lines += [f"int64_t n = index[{at}];", *([f"n += n < 0 ? {size} : 0;"] if signed else [])]
+        if d == max(form.over):
+            at = " + ".join(f"i{dim} * {stride}L" for dim, stride in zip(form.over, index.strides, strict=True)) or "0"
+            lines += [f"int64_t n = index[{at}];", *([f"n += n < 0 ? {size} : 0;"] if form.signed else [])]
             lines.append(f"if ((uint64_t)n >= {size}) throw Failure{{{step}}};")
-    place = " + ".join(f"{'n' if d is None else f'i{d}'} * {stride}L" for d, stride in zip(own, to.strides, strict=True))
+    place = " + ".join(f"{'n' if d is None else f'i{d}'} * {stride}L" for d, stride in zip(form.own, to.strides, strict=True))
     one = f"from[{_offset(source.strides)}]" if isinstance(source, Place) else number(source, to.type)
-    scaled = f"({to.type})({one} * {number(factor, to.type)})" if factor != 1 else f"({to.type}){one}"
-    lines += [f"auto& all = to[{place}]; const auto one = {scaled};", JOINS[how]]
+    scaled = f"({to.type})({one} * {number(form.factor, to.type)})" if form.factor != 1 else f"({to.type}){one}"
+    lines += [f"auto& all = to[{place}]; const auto one = {scaled};", JOINS[form.how]]
     return [*lines, *["}"] * len(sizes), "}"]
 
 

@@ -113,11 +113,7 @@ def pad(b: Builder, node: fx.Node) -> bool:
 
 def _one_hot(b: Builder, node: fx.Node) -> bool:
     index, to = b.place(node.args[0]), b.fresh(value(node))
-    one = b.literal(torch.ones((), dtype=to.dtype))
-    row = index.viewed((*index.sizes, 1), (*index.strides, 0))
-    ones = one.viewed(row.sizes, [0] * len(row.sizes))
-    zeros = loops.over(to.sizes, [to], "{0} = 0;")
-    b.step([*zeros, *loops.added(to, ones, len(row.sizes) - 1, row, b.now)], to, index, one)
+    b.step([*loops.over(to.sizes, [to], "{0} = 0;"), *loops.ones_at(to, index, b.now)], to, index)
     b.places[node] = to
     return True
 

@@ -18,7 +18,7 @@ from torch import fx
 
 from warpwright.base import Action, digest
 from warpwright.domains.graph.cpp.kernel import interpret, subgraph
-from warpwright.domains.graph.cuda.plan import DEFAULT
+from warpwright.domains.graph.cuda.plan import DEFAULT, MULTIPROCESSORS
 from warpwright.domains.graph.ir import Edit, GraphIR, argument, aten, dtype, edit, find, is_op, is_tensor, shape, value
 from warpwright.domains.graph.kernels import FromFile
 from warpwright.domains.graph.techniques.convolutions import epilogue
@@ -33,7 +33,6 @@ _LEAST_FLOPS = 1e10
 """Operations of the whole product, below which the library's call takes no longer than the launch of ours."""
 SIDE, DEPTH, EVEN = 128, 64, 8
 """Of a tile, and what rows of x and of the result are multiples of (16 bytes)."""
-MULTIPROCESSORS = 132
 _MOST = 0.8
 """Of the library's time by whole waves of tiles, ours at most: 2,048 rows are 136 tiles for 132 multiprocessors, and gain nothing."""
 _PRODUCTS = (aten.mm.default, aten.matmul.default, aten.bmm.default, aten.linear.default)
@@ -86,9 +85,13 @@ def read(node: fx.Node) -> _Found | None:
     whole = m % SIDE == 0 and (by_rows or k % DEPTH == 0)
     if m % EVEN or shape(x)[-1] % EVEN or (batches != 1 and not whole) or not is_worth_it(batches, m, k):
         return None
-    load = fused_product.load if len(shape(x)) == 2 else (lambda operand, start: None)
-    end = epilogue.after(node, Reading(load, most=product_ends.MOST_OPERANDS))
-    return _Found(x, by_rows, end)
+    return _Found(x, by_rows, end_of(node))
+
+
+def end_of(node: fx.Node) -> Epilogue | None:
+    """Return what follows a product element by element, where the kernel covers it; of products in batches no other tensors."""
+    load = fused_product.load if len(shape(node)) == 2 else (lambda operand, start: None)
+    return epilogue.after(node, Reading(load, most=product_ends.MOST_OPERANDS))
 
 
 def _factor(node: fx.Node) -> tuple[fx.Node | None, bool]:

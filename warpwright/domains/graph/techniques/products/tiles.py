@@ -12,7 +12,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-MULTIPROCESSORS = 132
+from warpwright.domains.graph.cuda.plan import MULTIPROCESSORS
+
 STEP = {(128, 256): 0.74e-6, (128, 128): 0.42e-6, (128, 64): 0.33e-6}
 """Seconds by rows and columns of a tile, in 8, 8 and 4 warps: those of nine cases of results/fused_product_h200, less `END`. The last is slow for its
 size."""

@@ -22,8 +22,7 @@ from warpwright.domains.graph.cpp.kernel import interpret, subgraph
 from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import Edit, GraphIR, argument, aten, edit, find, is_op, only_user, shape, value
 from warpwright.domains.graph.kernels import FromFile
-from warpwright.domains.graph.techniques.convolutions import epilogue
-from warpwright.domains.graph.techniques.convolutions.epilogue import Epilogue, Reading
+from warpwright.domains.graph.techniques.convolutions.epilogue import Epilogue
 from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
 from warpwright.domains.graph.techniques.products import fused_product, product_ends
 from warpwright.domains.graph.techniques.products import symmetric_product as symmetric
@@ -83,8 +82,7 @@ def read(node: fx.Node) -> _Found | None:
     of = fused_product.operands_of(node) if is_op(node, *_PRODUCTS) else None
     if of is None or of.bias is not None or len(shape(of.x)) not in (2, 3) or len(shape(of.x)) != len(shape(of.w)):
         return None
-    load = fused_product.load if len(shape(of.x)) == 2 else (lambda operand, start: None)
-    end = epilogue.after(node, Reading(load, most=product_ends.MOST_OPERANDS))
+    end = symmetric.end_of(node)
     last: Any = only_user(end.last if end else node)
     if last is None or not is_op(last, aten.tril.default, aten.triu.default):
         return None
